@@ -1,0 +1,1 @@
+"""An event-driven Kubernetes descheduler."""

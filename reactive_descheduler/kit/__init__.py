@@ -1,0 +1,1 @@
+"""Asyncio primitives that know no Kubernetes."""

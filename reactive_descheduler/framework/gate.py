@@ -1,0 +1,42 @@
+"""The interface of a gate: a stateful permit, taken and given back in one synchronous step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar, Protocol
+
+from reactive_descheduler.api.changes import Change, ClusterEvent
+from reactive_descheduler.api.eviction import Candidate, EvictionOutcome, Held, Rejection
+
+
+class Gate(Protocol):
+    """One reason to wait. All gates are asked, then all permits are taken, without an await
+    between."""
+
+    NAME: ClassVar[str]
+
+    def closed(self, now: datetime, /) -> Held | None:
+        """Return what holds everything (bucket, stale, not synced), else None."""
+
+    def check(self, candidate: Candidate, now: datetime, /) -> Held | Rejection | None:
+        """Return what holds this candidate. Pure: `plan`, evaluation and the status page ask
+        too."""
+
+    def take(self, candidate: Candidate, now: datetime, /) -> None:
+        """Take the permit. All checks passed just before, so it cannot fail."""
+
+    def give_back(self, candidate: Candidate, now: datetime, /) -> None:
+        """Give the permit back: nothing was sent."""
+
+    def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
+        """Learn what a request came to; the cluster events returned wake others."""
+
+    def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
+        """Learn of a change in the cluster; the cluster events returned wake others."""
+
+    def snapshot(self) -> bytes:
+        """Return what must survive a restart, for the ledger; `b""` where nothing must."""
+
+    def restore(self, saved: bytes, now: datetime, /) -> None:
+        """Take up what another process saved."""

@@ -1,0 +1,103 @@
+"""The interface of a strategy, and what it is handed.
+
+A strategy is plain and synchronous: it reads a View, yields Candidates and Rejections, and is sent
+the verdict on each candidate before it goes on. The daemon, `plan`, `run --once` and the
+conformance corpus drive the very same generators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import ClassVar, NamedTuple, Protocol
+
+from reactive_descheduler.api.changes import Action, Change, Key, On
+from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Rejection, Verdict
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.cache.lister import Lister
+
+Evaluation = Generator[Candidate | Rejection | Pause, Verdict | None, None]
+"""After each Candidate the driver sends its Verdict; after anything else it sends None."""
+
+
+class Phase(Enum):
+    """Upstream runs all deschedule strategies of all profiles before any balance strategy."""
+
+    DESCHEDULE = "deschedule"
+    BALANCE = "balance"
+
+
+class Scope(Enum):
+    """What a subscription names; it expands to keys when the change arrives (spec/strategies
+    5.1)."""
+
+    ALL = "all"
+    NODE = "node"
+    """The Pods on the changed node."""
+    POD = "pod"
+    """The changed Pod."""
+
+
+Narrow = Callable[[Change, Lister, Key], bool]
+"""False: the change cannot flip this key. An exception in it counts as True: doubt means run."""
+
+
+class Subscription(NamedTuple):
+    action: Action
+    """Any of these flags."""
+    scope: Scope
+    narrow: Narrow | None = None
+
+
+class View(Protocol):
+    """One profile's reading of one state.
+
+    In the daemon: live, less the Pods that are assumed going. In a full pass: less what it took
+    itself. Both filter steps note the wakes of what they say for the key under evaluation, also
+    where a strategy only counts and never offers.
+    """
+
+    @property
+    def lister(self) -> Lister: ...
+    @property
+    def now(self) -> datetime: ...
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The cycle's nodes by name, in order of names: ready and selected by the policy.
+
+        Empty when there are fewer than two (spec/strategies 1.2).
+        """
+
+    def filter(self, pod: Pod, /) -> Rejection | None: ...
+    def pre_eviction(self, pod: Pod, /) -> Rejection | None: ...
+    def note(self, *wakes: On) -> None:
+        """Look at the key again when one of these happens, whatever this evaluation yields."""
+
+
+class Strategy(Protocol):
+    """Keys partition: no Pod can be a candidate of two keys of one (profile, strategy)."""
+
+    NAME: ClassVar[str]
+    """Upstream's name, as in policies, logs and metrics."""
+    PHASE: ClassVar[Phase]
+    EVENTS: ClassVar[tuple[Subscription, ...]]
+
+    def keys_of(self, lister: Lister, /) -> Iterable[Key]:
+        """Return every key of the key space."""
+
+    def keys_for(self, scope: Scope, change: Change, lister: Lister, /) -> Iterable[Key]:
+        """Return the keys that a scope means here, from the old and from the new object."""
+
+    def evaluate(self, view: View, key: Key, /) -> Evaluation:
+        """Look at one key. One that vanished yields nothing."""
+
+    def sweep(self, view: View, /) -> Evaluation:
+        """Look at everything, in upstream's order and with its stops."""
+
+    def breaks(self, cause: Cause, change: Change, /) -> bool:
+        """Say whether this change interrupted the cause, so that it has to settle anew."""
+
+
+Strategies = Sequence[Strategy]

@@ -1,0 +1,121 @@
+"""Mistakes found in plain data, before they are given the file and the line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, cast, get_args
+
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+Path = tuple[str | int, ...]
+"""Way from the root of a document to a value: keys, and indexes of lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A mistake at a place in a document."""
+
+    path: Path
+    message: str
+    hint: str = ""
+    unknown_key: bool = False
+    """A key that means nothing; upstream ignores some of those."""
+
+
+def path_text(path: Path) -> str:
+    """Write a path as users know it: `profiles[0].plugins.deschedule`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def close_match(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean ...?" for a misspelt name, or nothing; case of letters is no matter."""
+    by_folded = {each.casefold(): each for each in known}
+    matches = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.7)
+    return f"did you mean {by_folded[matches[0]]}?" if matches else ""
+
+
+def validation_findings(
+    error: ValidationError, model: type[BaseModel], document: object, at: Path = ()
+) -> Iterator[Finding]:
+    """Turn pydantic's mistakes in `document`, which stands at path `at`, into ours."""
+    for details in error.errors(include_url=False):
+        location = details["loc"]
+        path = at + _path(location, document)
+        hint, unknown = "", details["type"] == "extra_forbidden"
+        if unknown:
+            hint = close_match(str(location[-1]), _keys(_model_at(model, location[:-1])))
+        yield Finding(path, _message(details), hint, unknown)
+
+
+_MESSAGES = {
+    "extra_forbidden": "unknown key",
+    "missing": "is required",
+    "tuple_type": "must be a list",
+    "model_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+}
+
+
+def _message(details: ErrorDetails) -> str:
+    kind = details["type"]
+    if kind == "value_error":
+        return details["msg"].removeprefix("Value error, ")
+    if kind in ("extra_forbidden", "missing"):
+        return _MESSAGES[kind]
+    message = _MESSAGES.get(kind) or details["msg"].replace("Input should be", "must be", 1)
+    return f"{message}, not {brief(details['input'])}"
+
+
+def brief(value: object) -> str:
+    """Write a value of a document for a message, however long it is."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "a huge number"
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _path(location: Path, document: object) -> Path:
+    """Drop what pydantic adds to a location beside keys and indexes, such as `[key]`."""
+    path: list[str | int] = []
+    for part in location:
+        inside = isinstance(document, list) and isinstance(part, int) and part < len(document)
+        if inside or (isinstance(document, Mapping) and part in document):
+            path.append(part)
+            document = cast(dict[str | int, object], document)[part]
+        elif part is location[-1] and part != "[key]":
+            path.append(part)
+    return tuple(path)
+
+
+def _model_at(model: type[BaseModel] | None, location: Path) -> type[BaseModel] | None:
+    for part in location:
+        if model is None:
+            return None
+        field = next((f for f in model.model_fields.values() if f.alias == part), None)
+        model = _model_in(field.annotation) if field else model
+    return model
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _model_in(arg))), None)
+
+
+def _keys(model: type[BaseModel] | None) -> list[str]:
+    return [field.alias or "" for field in model.model_fields.values()] if model else []

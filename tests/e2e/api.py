@@ -1,0 +1,169 @@
+"""A small client of the Kubernetes API for tests: it shares no code with the program under test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import aiohttp
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    Json = Mapping[str, object]
+
+MERGE = "application/merge-patch+json"
+TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=30)
+
+
+class Meta(msgspec.Struct, rename="camel"):
+    """What identifies an object."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    deletion_timestamp: str | None = None
+
+
+class Condition(msgspec.Struct):
+    """One condition of a status."""
+
+    type: str
+    status: str
+
+
+class PodSpec(msgspec.Struct, rename="camel"):
+    """Where a Pod is bound."""
+
+    node_name: str = ""
+
+
+class PodStatus(msgspec.Struct):
+    """How a Pod is."""
+
+    phase: str = ""
+    conditions: list[Condition] = []
+
+
+class Pod(msgspec.Struct):
+    """As much of a Pod as the tests look at."""
+
+    metadata: Meta
+    spec: PodSpec
+    status: PodStatus
+
+    @property
+    def node(self) -> str:
+        """The node that it is bound to, or the empty string."""
+        return self.spec.node_name
+
+    @property
+    def available(self) -> bool:
+        """Ready, and not on its way out."""
+        ready = any(
+            each.type == "Ready" and each.status == "True" for each in self.status.conditions
+        )
+        return ready and self.metadata.deletion_timestamp is None
+
+
+class PodEvent(msgspec.Struct):
+    """One line of a watch on Pods."""
+
+    type: str
+    object: Pod
+
+
+class PodList(msgspec.Struct):
+    """What a LIST of Pods answers."""
+
+    items: list[Pod]
+
+
+class ApiError(Exception):
+    """The server answered something other than 2xx."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"{status}: {body}")
+        self.status = status
+
+
+class Api:
+    """Requests to one API server as one user; paths as in the API's documentation."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def request(
+        self, method: str, path: str, *, body: Json | None = None, content: str = "application/json"
+    ) -> bytes:
+        """Send one request; raises ApiError unless the answer is 2xx."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {} if body is None else {"Content-Type": content}
+        async with self._session.request(method, path, data=data, headers=headers) as response:
+            answer = await response.read()
+            if response.status >= 300:
+                raise ApiError(response.status, answer.decode())
+            return answer
+
+    async def create(self, path: str, body: Json) -> None:
+        """POST an object to its collection."""
+        await self.request("POST", path, body=body)
+
+    async def patch(self, path: str, body: Json) -> None:
+        """Merge-patch an object."""
+        await self.request("PATCH", path, body=body, content=MERGE)
+
+    async def delete(self, path: str) -> None:
+        """DELETE an object."""
+        await self.request("DELETE", path)
+
+    async def pods(self, namespace: str, app: str) -> list[Pod]:
+        """The Pods with the label app=`app`, terminating ones included."""
+        path = f"/api/v1/namespaces/{namespace}/pods?labelSelector=app%3D{app}"
+        return msgspec.json.decode(await self.request("GET", path), type=PodList).items
+
+    async def watch_pods(self, namespace: str, app: str) -> AsyncIterator[PodEvent]:
+        """What happens to these Pods; begins with an ADDED for each that exists."""
+        path = f"/api/v1/namespaces/{namespace}/pods?labelSelector=app%3D{app}&watch=true"
+        async with self._session.get(path) as response:
+            async for line in response.content:
+                yield msgspec.json.decode(line, type=PodEvent)
+
+    async def taint(self, node: str, *taints: tuple[str, str]) -> None:
+        """Set a node's taints, each (key, effect); none takes all away."""
+        wanted = [{"key": key, "value": "test", "effect": effect} for key, effect in taints]
+        await self.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": wanted or None}})
+
+
+@asynccontextmanager
+async def connect(kubeconfig: Path) -> AsyncIterator[Api]:
+    """A client for the first cluster and user of a kubeconfig written as JSON, with a token."""
+    document = json.loads(await asyncio.to_thread(kubeconfig.read_text))
+    cluster = document["clusters"][0]["cluster"]
+    token = document["users"][0]["user"]["token"]
+    trust = await asyncio.to_thread(
+        ssl.create_default_context, cafile=cluster["certificate-authority"]
+    )
+    async with aiohttp.ClientSession(
+        cluster["server"],
+        headers={"Authorization": f"Bearer {token}"},
+        connector=aiohttp.TCPConnector(ssl=trust),
+        timeout=TIMEOUT,
+        read_bufsize=1 << 20,  # a watch line longer than twice this would be refused
+    ) as session:
+        yield Api(session)
+
+
+async def eventually(check: Callable[[], Awaitable[bool]], *, what: str, within: float) -> None:
+    """Ask ten times a second until true; raises TimeoutError naming `what` after `within` s."""
+    try:
+        async with asyncio.timeout(within):
+            while not await check():  # noqa: ASYNC110 - only the server knows
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise TimeoutError(f"not within {within:.0f} s: {what}") from None

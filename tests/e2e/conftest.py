@@ -1,0 +1,120 @@
+"""One real control plane for all end-to-end tests, with four nodes in two zones."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.controlplane.cluster import BINARIES, ControlPlane, missing_binaries, running
+from tests.e2e.api import Api, connect, eventually
+from tests.e2e.objects import ZONES, make_node
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+NODES = ("node-1", "node-2", "node-3", "node-4")
+NODES_WITHIN = 30.0
+"""Seconds until the nodes are Ready and without the taint that they are admitted with."""
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    if missing := missing_binaries():
+        pytest.skip(
+            f"no control plane ({', '.join(missing)} not built): ./scripts/control-plane build"
+            " makes it, and says so if Go 1.26 is missing"
+        )
+    with running(tmp_path_factory.mktemp("control-plane")) as plane:
+        _add_nodes(plane)
+        yield plane
+
+
+def _add_nodes(plane: ControlPlane) -> None:
+    nodes = [make_node(name, zone=ZONES[at % 2]) for at, name in enumerate(NODES)]
+    document = {"apiVersion": "v1", "kind": "List", "items": nodes}
+    kubectl(plane, "create", "-f", "-", stdin=json.dumps(document))
+    deadline = time.monotonic() + NODES_WITHIN
+    while time.monotonic() < deadline:
+        found = json.loads(kubectl(plane, "get", "nodes", "-o", "json"))["items"]
+        ready = [
+            node
+            for node in found
+            if not node["spec"].get("taints")
+            and {"Ready": "True"}.items()
+            <= {
+                each["type"]: each["status"] for each in node["status"].get("conditions", [])
+            }.items()
+        ]
+        if len(ready) == len(NODES):
+            return
+        time.sleep(0.2)
+    pytest.fail(f"nodes not Ready after {NODES_WITHIN:.0f} s")
+
+
+def kubectl(plane: ControlPlane, *arguments: str, stdin: str = "") -> str:
+    """What kubectl prints, as the administrator; nothing is written to the home directory."""
+    return subprocess.run(
+        [
+            BINARIES / "kubectl",
+            f"--kubeconfig={plane.kubeconfig()}",
+            f"--cache-dir={plane.directory / 'kubectl'}",
+            *arguments,
+        ],
+        input=stdin,
+        text=True,
+        capture_output=True,
+        check=True,
+        timeout=30,
+    ).stdout
+
+
+@pytest.fixture
+async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
+    """The API as the administrator; nodes are without taints before and after."""
+    async with connect(control_plane.kubeconfig()) as client:
+        yield client
+        for node in NODES:
+            await client.taint(node)
+
+
+@pytest.fixture
+async def namespace(api: Api) -> AsyncIterator[str]:
+    """A namespace of the test's own, ready to take Pods."""
+    name = f"e2e-{secrets.token_hex(4)}"
+    path = f"/api/v1/namespaces/{name}"
+    await api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+
+    async def has_account() -> bool:
+        accounts = await api.request("GET", f"{path}/serviceaccounts")
+        return bool(json.loads(accounts)["items"])
+
+    await eventually(has_account, what="a service account in the namespace", within=20)
+    yield name
+    await api.delete(path)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    """A policy that acts on node taints at once."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(
+        """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: taints
+  plugins:
+    deschedule:
+      enabled: [RemovePodsViolatingNodeTaints]
+reactive:
+  strategies:
+    RemovePodsViolatingNodeTaints: {settle: 0s}
+"""
+    )
+    return path

@@ -1,0 +1,34 @@
+"""What holds for every test: virtual time unless marked `real_time`, and no blocking call in the
+loop."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+from blockbuster import blockbuster_ctx
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "usual",
+    deadline=None,  # other processes share the machine: wall time says nothing about the code
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("usual")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        function = getattr(item, "function", None)
+        is_async = inspect.iscoroutinefunction(function)
+        on_real_time = any(item.iter_markers("real_time")) or any(item.iter_markers("e2e"))
+        if is_async and not on_real_time:
+            item.add_marker(pytest.mark.looptime)
+
+
+@pytest.fixture(autouse=True)
+def _no_blocking_calls() -> Iterator[None]:
+    """A call that blocks the event loop fails, where our own code makes it."""
+    with blockbuster_ctx(scanned_modules=["reactive_descheduler"]):
+        yield

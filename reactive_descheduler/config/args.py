@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from .durations import parse_duration
+from .findings import brief
 
 _Item = TypeVar("_Item")
 
@@ -80,7 +81,7 @@ def _duration(value: object) -> object:
         return value
     hint = 'write a text such as "100ms", "90s" or "1h30m"'
     if not isinstance(value, str):
-        raise ValueError(f"must be a duration, not {value!r}; {hint}")  # noqa: TRY004
+        raise ValueError(f"must be a duration, not {brief(value)}; {hint}")  # noqa: TRY004
     try:
         return parse_duration(value)
     except ValueError as error:

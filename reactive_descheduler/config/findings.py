@@ -65,6 +65,11 @@ _MESSAGES = {
     "int_type": "must be a whole number",
     "float_type": "must be a number",
 }
+_REWORDED = (
+    ("Input should be", "must be"),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+)
 
 
 def _message(details: ErrorDetails) -> str:
@@ -73,7 +78,11 @@ def _message(details: ErrorDetails) -> str:
         return details["msg"].removeprefix("Value error, ")
     if kind in ("extra_forbidden", "missing"):
         return _MESSAGES[kind]
-    message = _MESSAGES.get(kind) or details["msg"].replace("Input should be", "must be", 1)
+    if kind == "too_short":
+        return "must not be empty"
+    message = _MESSAGES.get(kind) or details["msg"].replace("'", '"')
+    for theirs, ours in _REWORDED:
+        message = message.replace(theirs, ours, 1)
     return f"{message}, not {brief(details['input'])}"
 
 
@@ -119,3 +128,32 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
 
 def _keys(model: type[BaseModel] | None) -> list[str]:
     return [field.alias or "" for field in model.model_fields.values()] if model else []
+
+
+class Findings:
+    """Gathers what is found in one document."""
+
+    def __init__(self, *, strict: bool) -> None:
+        """Start with none; `strict` refuses also what upstream silently ignores."""
+        self.strict = strict
+        self.errors: list[Finding] = []
+        self.warnings: list[Finding] = []
+        self._refused: set[Path] = set()
+
+    def refuse(self, findings: Iterable[Finding]) -> None:
+        """Take mistakes, but for what only follows from one at the same place or around it."""
+        new = [
+            finding
+            for finding in findings
+            if not any(finding.path[:end] in self._refused for end in range(len(finding.path) + 1))
+        ]
+        self.errors += new
+        self._refused.update(finding.path for finding in new)
+
+    def warn(self, findings: Iterable[Finding]) -> None:
+        """Take what is worth saying."""
+        self.warnings += findings
+
+    def refuse_if_strict(self, findings: Iterable[Finding]) -> None:
+        """Take what upstream ignores: a mistake under `strictDocuments`, else a warning."""
+        (self.refuse if self.strict else self.warn)(findings)

@@ -1,0 +1,1 @@
+"""The scheduler's predicates as far as upstream checks them, each a pure function."""

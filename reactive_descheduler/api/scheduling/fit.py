@@ -1,0 +1,109 @@
+"""Whether a Pod would fit a node, as upstream reckons it (spec/strategies 2.9).
+
+Not looked at, as upstream does not: preferred affinity, Pod affinity, other Pods' anti-affinity,
+topology spread, host ports, volumes, readiness (callers pass ready nodes). Every check is against
+the present state; no room is booked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.quantity import milli_value, value
+from reactive_descheduler.api.scheduling.node_affinity import AffinityError, matches_node
+from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, taint_text, untolerated
+from reactive_descheduler.api.selectors import SelectorError, matches
+from reactive_descheduler.api.terms import PodAffinityTerm
+
+
+class Occupancy(Protocol):
+    """What stands on nodes; the cache's Lister is one."""
+
+    def pods_on(self, node_name: str, /) -> Iterable[Pod]: ...
+
+    def requests_on(self, node_name: str, /) -> Mapping[str, int]:
+        """Return what the node's active Pods request in all, in billionths of the base unit."""
+
+    def active_pods_on(self, node_name: str, /) -> int: ...
+
+
+def misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
+    """Return why the Pod does not fit the node; None if it does.
+
+    On its own node a Pod has its resources already, so they are not checked there.
+    """
+    if node.opaque:
+        return f"the node could not be read: {node.opaque}"
+    if node.unschedulable:
+        return "the node is cordoned"
+    return (
+        _affinity_misfit(pod, node)
+        or _taint_misfit(pod, node)
+        or _neighbour_misfit(pod, node, occupancy)
+        or (_resource_misfit(pod, node, occupancy) if pod.node_name != node.name else None)
+    )
+
+
+def _affinity_misfit(pod: Pod, node: Node) -> str | None:
+    try:
+        if matches_node(pod.template, node):
+            return None
+    except AffinityError as error:
+        return f"the node affinity is malformed: {error}"
+    return "node selector or required affinity does not match"
+
+
+def _taint_misfit(pod: Pod, node: Node) -> str | None:
+    taint = untolerated(pod.template.tolerations, node.taints, HARD_EFFECTS)
+    return None if taint is None else f"taint {taint_text(taint)} is not tolerated"
+
+
+def _neighbour_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
+    for term in pod.template.anti_affinity:
+        if term.topology_key not in node.labels:
+            # Still a malformed selector fails the fit, as upstream converts it before it looks.
+            neighbours: Iterable[Pod] = ()
+        else:
+            neighbours = occupancy.pods_on(node.name)
+        try:
+            matches(term.label_selector, {})
+            hit = next((each for each in neighbours if _hits(term, pod, each)), None)
+        except SelectorError as error:
+            return f"the anti-affinity is malformed: {error}"
+        if hit is not None:
+            return f"anti-affinity to Pod {hit.namespace}/{hit.name}"
+    return None
+
+
+def _hits(term: PodAffinityTerm, pod: Pod, other: Pod) -> bool:
+    # Upstream tells the Pod itself by its name alone, and ignores namespaceSelector.
+    namespaces = term.namespaces or (pod.namespace,)
+    return (
+        other.active
+        and other.name != pod.name
+        and other.namespace in namespaces
+        and matches(term.label_selector, other.template.labels)
+    )
+
+
+def _resource_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
+    used = occupancy.requests_on(node.name)
+    for name, requested in sorted(pod.template.requests.items()):
+        if milli_value(requested) > _free_millis(name, node, used.get(name, 0)):
+            return f"insufficient {name}"
+    if value(node.allocatable.get("pods", 0)) <= occupancy.active_pods_on(node.name):
+        return "insufficient pods"
+    return None
+
+
+def _free_millis(name: str, node: Node, used: int) -> int:
+    # Upstream rounds both sides up before it subtracts: cpu to millis, all else to whole units.
+    allocatable = node.allocatable.get(name)
+    if name == "cpu":
+        return milli_value(allocatable or 0) - milli_value(used)
+    if allocatable is None and name != "memory":
+        return 0
+    return 1000 * (value(allocatable or 0) - value(used))

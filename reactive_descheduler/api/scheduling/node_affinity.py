@@ -1,0 +1,101 @@
+"""Node selectors and node affinity (spec/strategies 2.4)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import PodTemplate
+from reactive_descheduler.api.selectors import flaw, holds
+from reactive_descheduler.api.terms import NodeSelector, NodeSelectorTerm, Requirement
+
+
+class AffinityError(ValueError):
+    """Raised when no term matched and at least one is malformed: neither yes nor no.
+
+    Each caller decides what that means to it (spec/strategies 2.4). No retry helps.
+    """
+
+
+def matches_node(template: PodTemplate, node: Node) -> bool:
+    """Say whether `nodeSelector` and required node affinity both accept the node.
+
+    Raises:
+        AffinityError: the affinity neither accepts it nor can be read in full.
+    """
+    labels = node.labels
+    if any(labels.get(key) != value for key, value in template.node_selector.items()):
+        return False
+    required = template.required_node_affinity
+    return required is None or _some_term_matches(required, node)
+
+
+def accepts(template: PodTemplate, node: Node) -> bool:
+    """Say the same as `matches_node`, taking what cannot be read as no."""
+    try:
+        return matches_node(template, node)
+    except AffinityError:
+        return False
+
+
+def preferred_weight(template: PodTemplate, node: Node) -> int:
+    """Sum the weights of the preferences that match the node; malformed ones are passed over."""
+    return sum(
+        term.weight
+        for term in template.preferred_node_affinity
+        if not _term_flaw(term.preference) and _term_matches(term.preference, node)
+    )
+
+
+def label_keys(template: PodTemplate) -> frozenset[str]:
+    """Return the keys of node labels that selector, affinity and preferences look at."""
+    required = template.required_node_affinity
+    terms = [*(required.node_selector_terms or ())] if required is not None else []
+    terms += [term.preference for term in template.preferred_node_affinity]
+    expressions = (each for term in terms for each in term.match_expressions or ())
+    return frozenset(template.node_selector) | {each.key for each in expressions}
+
+
+def _some_term_matches(selector: NodeSelector, node: Node) -> bool:
+    mistake = ""
+    for term in selector.node_selector_terms or ():
+        found = _term_flaw(term)
+        if found:
+            mistake = mistake or found
+        elif _term_matches(term, node):
+            return True
+    if mistake:
+        raise AffinityError(mistake)
+    return False
+
+
+@lru_cache(maxsize=4096)
+def _term_flaw(term: NodeSelectorTerm) -> str:
+    flaws = (
+        *(flaw(each) for each in term.match_expressions or ()),
+        *(_field_flaw(each) for each in term.match_fields or ()),
+    )
+    return next(filter(None, flaws), "")
+
+
+def _field_flaw(field: Requirement) -> str:
+    if field.operator in ("In", "NotIn") and len(field.values or ()) == 1:
+        return ""
+    return (
+        f"a field takes In or NotIn and one value, not {field.operator} {list(field.values or ())}"
+    )
+
+
+def _term_matches(term: NodeSelectorTerm, node: Node) -> bool:
+    expressions, fields = term.match_expressions or (), term.match_fields or ()
+    if not expressions and not fields:
+        return False
+    return all(holds(each, node.labels) for each in expressions) and all(
+        _field_holds(each, node) for each in fields
+    )
+
+
+def _field_holds(field: Requirement, node: Node) -> bool:
+    # A node has this one field; any other reads as the empty text.
+    found = node.name if field.key == "metadata.name" else ""
+    return (found in (field.values or ())) == (field.operator == "In")

@@ -8,7 +8,6 @@ is None.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal, Self, TypeVar
@@ -22,6 +21,8 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+
+from reactive_descheduler.api.selectors import LABEL_OPERATORS, check_selector, flaw
 
 from .durations import parse_duration
 from .findings import brief
@@ -127,60 +128,40 @@ class Namespaces(Arguments):
         return self
 
 
-_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_LABEL_VALUE = re.compile(rf"(?:{_NAME})?", re.ASCII)
-_LABEL_NAME = re.compile(_NAME, re.ASCII)
-_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-
-
-def _label_key(key: str) -> str:
-    prefix, slash, name = key.rpartition("/")
-    prefixed = not slash or (len(prefix) <= 253 and _PREFIX.fullmatch(prefix) is not None)
-    if not prefixed or _LABEL_NAME.fullmatch(name) is None:
-        raise ValueError(f"{key!r} is no label key")
-    return key
-
-
-def _label_value(value: str) -> str:
-    if _LABEL_VALUE.fullmatch(value) is None:
-        raise ValueError(f"{value!r} is no label value")
-    return value
-
-
-LabelKey = Annotated[str, AfterValidator(_label_key)]
-"""Kubernetes' qualified name: an optional DNS prefix and a slash, then up to 63 characters."""
-LabelValue = Annotated[str, AfterValidator(_label_value)]
-"""Up to 63 characters, or none."""
-
-
 class LabelSelectorRequirement(Arguments):
     """One expression of a label selector."""
 
-    key: Annotated[LabelKey, Field(description="Key of the label.")]
+    key: Annotated[str, Field(description="Key of the label.")]
     operator: Annotated[
         Literal["In", "NotIn", "Exists", "DoesNotExist"],
         Field(description="NotIn also matches objects without the key."),
     ]
     values: Annotated[
-        Listed[LabelValue],
+        Listed[str],
         Field(description="At least one for In and NotIn, none for the others."),
     ] = ()
 
     @model_validator(mode="after")
-    def _values_fit_the_operator(self) -> Self:
-        if self.operator in ("In", "NotIn") and not self.values:
-            raise ValueError(f"values must be given with operator {self.operator}")
-        if self.operator in ("Exists", "DoesNotExist") and self.values:
-            raise ValueError(f"values must be empty with operator {self.operator}")
+    def _well_formed(self) -> Self:
+        if mistake := flaw(self, LABEL_OPERATORS):
+            raise ValueError(mistake)
         return self
 
 
 class LabelSelector(Arguments):
-    """Kubernetes' label selector; all of it must match, and an empty one matches everything."""
+    """Kubernetes' label selector; all of it must match, and an empty one matches everything.
+
+    `api.selectors.matches` takes it as it is.
+    """
 
     match_labels: Annotated[
-        dict[LabelKey, LabelValue], Field(description="Labels that must have these values.")
+        dict[str, str], Field(description="Labels that must have these values.")
     ] = {}
     match_expressions: Annotated[
         Listed[LabelSelectorRequirement], Field(description="Further requirements.")
     ] = ()
+
+    @model_validator(mode="after")
+    def _well_formed(self) -> Self:
+        check_selector(self)
+        return self

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from pydantic import BaseModel
 
+from reactive_descheduler.api.selectors import SelectorError, parse_selector
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
@@ -39,6 +41,14 @@ def close_match(name: str, known: Iterable[str]) -> str:
     by_folded = {each.casefold(): each for each in known}
     matches = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.7)
     return f"did you mean {by_folded[matches[0]]}?" if matches else ""
+
+
+def selector_findings(text: str, path: Path) -> Iterator[Finding]:
+    """Say what is wrong with a label selector in the string syntax."""
+    try:
+        parse_selector(text)
+    except SelectorError as error:
+        yield Finding(path, str(error), 'such as "pool=blue" or "zone in (a,b),!spot"')
 
 
 def validation_findings(

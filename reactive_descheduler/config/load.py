@@ -10,7 +10,15 @@ from pydantic import ValidationError
 from reactive_descheduler.api.errors import PolicyError, Problem
 
 from .corrections import ALL, Correction, parse_corrections
-from .findings import Finding, Findings, brief, close_match, path_text, validation_findings
+from .findings import (
+    Finding,
+    Findings,
+    brief,
+    close_match,
+    path_text,
+    selector_findings,
+    validation_findings,
+)
 from .loaded import LoadedPolicy, PluginSpec, PolicyLimits
 from .policy import (
     API_VERSION,
@@ -58,6 +66,7 @@ def load_policy(
     findings = Findings(strict=Correction.STRICT_DOCUMENTS in corrections)
     findings.refuse_if_strict(document.duplicates)
     policy = _read(_body(document, findings), findings)
+    findings.refuse(selector_findings(policy.node_selector or "", ("nodeSelector",)))
     findings.refuse(metrics_findings(policy))
     findings.refuse_if_strict(unknown_source_findings(policy))
     findings.refuse_if_strict(_doubtful(policy))

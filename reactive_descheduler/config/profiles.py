@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from .corrections import Correction
 from .evictor import DefaultEvictorArguments
-from .findings import Finding, close_match, validation_findings
+from .findings import Finding, close_match, selector_findings, validation_findings
 from .loaded import LoadedPlugin, LoadedProfile, PluginSpec
 
 if TYPE_CHECKING:
@@ -72,10 +72,18 @@ class ProfileReader:
                 validation_findings(error, spec.arguments, document, (*path, "args"))
             )
             return None
-        if isinstance(arguments, DefaultEvictorArguments) and arguments.min_replicas == 1:
-            message = "1 protects nothing; it acts from 2 on"
-            self._findings.warn([Finding((*path, "args", "minReplicas"), message)])
+        if isinstance(arguments, DefaultEvictorArguments):
+            self._doubtful(arguments, (*path, "args"))
         return arguments
+
+    def _doubtful(self, arguments: DefaultEvictorArguments, path: Path) -> None:
+        if arguments.min_replicas == 1:
+            message = "1 protects nothing; it acts from 2 on"
+            self._findings.warn([Finding((*path, "minReplicas"), message)])
+        # Upstream reads it at each use, and then takes no Pod at all.
+        self._findings.refuse_if_strict(
+            selector_findings(arguments.node_selector, (*path, "nodeSelector"))
+        )
 
     def _enabled(
         self, plugins: PluginSet, path: Path, configured: dict[str, Arguments | None]

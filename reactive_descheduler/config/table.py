@@ -86,8 +86,9 @@ def _inner(kind: object) -> tuple[type[BaseModel] | None, str]:
         return _inner(get_args(kind)[0])[0], "[]"
     if get_origin(kind) is dict:
         return _inner(get_args(kind)[1])[0], ".<name>"
-    is_model = isinstance(kind, type) and issubclass(kind, BaseModel) and kind is not LabelSelector
-    return (kind if is_model else None), ""
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and kind is not LabelSelector:
+        return kind, ""
+    return None, ""
 
 
 def _bare(kind: object) -> object:

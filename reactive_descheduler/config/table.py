@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from types import NoneType
 from typing import (
@@ -20,6 +21,7 @@ from pydantic import BaseModel
 from .args import LabelSelector
 from .corrections import ALL, Correction
 from .durations import format_duration
+from .evictor import DefaultEvictorArguments
 from .policy import DeschedulerPolicy
 from .reactive import Percent, ReactiveSettings
 
@@ -62,21 +64,31 @@ def markdown(table: Iterator[Row]) -> str:
     return "\n".join(lines)
 
 
-def policy_table() -> str:
-    """Return the table of upstream's part of the file."""
-    return markdown(rows(DeschedulerPolicy))
-
-
-def reactive_table() -> str:
-    """Return the table of our own settings."""
-    return markdown(rows(ReactiveSettings, "reactive."))
-
-
 def corrections_table() -> str:
     """Return the table of differences from upstream."""
     lines = ["| name | upstream, and `none` | with the correction |", "|---|---|---|"]
     lines += [f"| `{each}` | {each.upstream} | {each.ours} |" for each in Correction]
     return "\n".join(lines)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "policy": lambda: markdown(rows(DeschedulerPolicy)),
+    "evictor": lambda: markdown(rows(DefaultEvictorArguments)),
+    "reactive": lambda: markdown(rows(ReactiveSettings, "reactive.")),
+    "corrections": corrections_table,
+}
+"""Tables by the name that the docs give them."""
+
+
+def fill_in(page: str) -> str:
+    """Return a page of the docs with its tables written anew.
+
+    A table stands between `<!-- table: NAME -->` and `<!-- end -->`.
+    """
+    return _PLACE.sub(lambda place: f"{place[1]}\n{TABLES[place[2]]()}\n{place[3]}", page)
+
+
+_PLACE = re.compile(r"(<!-- table: (\w+) -->).*?(<!-- end -->)", re.DOTALL)
 
 
 def _inner(kind: object) -> tuple[type[BaseModel] | None, str]:

@@ -1,0 +1,319 @@
+"""The API server: HTTP in, Status documents and objects out."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import random as random_module
+import time
+from contextlib import asynccontextmanager
+from random import Random
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import orjson
+from aiohttp import web
+
+from reactive_descheduler.sandbox.apiserver import discovery, eviction, pods, scale
+from reactive_descheduler.sandbox.apiserver.lists import list_objects
+from reactive_descheduler.sandbox.apiserver.registry import Registry
+from reactive_descheduler.sandbox.apiserver.requests import (
+    Target,
+    decode_body,
+    decode_json,
+    not_allowed,
+    parse_path,
+    parse_query,
+)
+from reactive_descheduler.sandbox.apiserver.resources import BY_KIND, PODS
+from reactive_descheduler.sandbox.apiserver.status import ApiError, success
+from reactive_descheduler.sandbox.apiserver.views import WholeView, choose_view
+from reactive_descheduler.sandbox.apiserver.watching import Watch
+from reactive_descheduler.sandbox.documents import (
+    JsonObject,
+    strings,
+    text,
+    timestamp,
+    uid_of,
+)
+from reactive_descheduler.sandbox.faults import Fault, Faults
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+log = logging.getLogger(__name__)
+
+_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class ApiServer:
+    """An API server in this process.
+
+    `token` is the bearer token that every request must carry (None: anyone may). `bookmark_every`
+    is in seconds; watches without a timeout of their own end after 30 to 60 minutes.
+    """
+
+    def __init__(
+        self,
+        *,
+        token: str | None = None,
+        now: Callable[[], float] = time.time,
+        random: Random | None = None,
+        faults: Faults | None = None,
+        bookmark_every: float = 60.0,
+        history: int = 4_000,
+    ) -> None:
+        self.token = token
+        self.faults = faults or Faults()
+        self._random = random or Random(random_module.getrandbits(64))
+        self.registry = Registry(now=now, random=self._random, history=history)
+        self._bookmark_every = bookmark_every
+
+    def load(self, documents: Iterable[JsonObject]) -> None:
+        """Bulk set-up that bypasses HTTP: objects are stored as given, uid and time added.
+
+        Only before anyone watches: no watch events come of it.
+        """
+        for document in documents:
+            resource = BY_KIND[text(document, "apiVersion"), text(document, "kind")]
+            metadata = cast(JsonObject, document["metadata"])
+            if resource.namespaced:
+                metadata.setdefault("namespace", "default")
+            metadata.setdefault("uid", self.registry.random_uid())
+            metadata.setdefault("creationTimestamp", timestamp(self.registry.now()))
+            self.registry.store.load(resource, document)
+
+    def compact(self) -> None:
+        """Forget the history: watches that reconnect and lists being paged get 410."""
+        self.registry.store.compact()
+
+    @asynccontextmanager
+    async def serve(
+        self, *, host: str = "127.0.0.1", port: int = 0, ssl_context: ssl.SSLContext | None = None
+    ) -> AsyncIterator[int]:
+        """Listen until the block ends; gives the port. Open watches are cut at the end."""
+        runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True))
+        await runner.setup()
+        site = web.TCPSite(runner, host, port, ssl_context=ssl_context, shutdown_timeout=0.5)
+        await site.start()
+        try:
+            yield cast(int, runner.addresses[0][1])
+        finally:
+            with anyio.CancelScope(shield=True):
+                self.faults.cut_watches()
+                await runner.cleanup()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            self._authenticate(request)
+            return await self._answer(request)
+        except ApiError as error:
+            return _failure(error)
+        except Exception:
+            log.exception("Request failed")
+            return _failure(ApiError(500, "Internal error occurred"))
+
+    def _authenticate(self, request: web.BaseRequest) -> None:
+        if self.token is None or request.path in _OPEN_PATHS:
+            return
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
+            raise ApiError(401, "Unauthorized")
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = request.path
+        if path in _OPEN_PATHS and path != "/version":
+            return web.Response(text="ok")
+        if discovery.is_discovery(path):
+            return _json(orjson.dumps(discovery.discover(path)))
+        target = parse_path(path)
+        verb = _verb(request, target)
+        body = await request.read()
+        fault = self.faults.strike(verb, target.label)
+        if fault is not None:
+            await _suffer(fault, request)
+        if verb == "watch":
+            return await self._watch(request, target)
+        response = self._act(request, verb, target, body)
+        if fault is not None and fault.drop == "after":
+            _abort(request)
+        return response
+
+    def _act(
+        self, request: web.BaseRequest, verb: str, target: Target, body: bytes
+    ) -> web.StreamResponse:
+        """One request, in one synchronous step."""
+        if target.subresource in ("binding", "eviction"):
+            act = eviction.evict if target.subresource == "eviction" else pods.bind
+            document = decode_body(body, request.content_type)
+            act(self.registry, target.key, document, dry_run=_is_dry_run(request))
+            return _json(orjson.dumps(success(201)), 201)
+        if target.subresource == "scale":
+            return self._scale(request, verb, target, body)
+        match verb:
+            case "list":
+                return self._list(request, target)
+            case "delete" | "deletecollection":
+                return self._delete(request, verb, target, body)
+        return self._write(request, verb, target, body)
+
+    def _write(
+        self, request: web.BaseRequest, verb: str, target: Target, body: bytes
+    ) -> web.StreamResponse:
+        dry_run = _is_dry_run(request)
+        status_only = target.subresource == "status"
+        resource, registry = target.resource, self.registry
+        match verb:
+            case "get":
+                stored = registry.get(resource, target.key)
+            case "create":
+                document = decode_body(body, request.content_type)
+                stored = registry.create(resource, target.namespace, document, dry_run=dry_run)
+            case "update":
+                stored = registry.update(
+                    resource,
+                    target.key,
+                    decode_body(body, request.content_type),
+                    status_only=status_only,
+                    dry_run=dry_run,
+                )
+            case _:
+                stored = registry.patch(
+                    resource,
+                    target.key,
+                    decode_json(body),
+                    content_type=request.content_type,
+                    status_only=status_only,
+                    dry_run=dry_run,
+                )
+        view = choose_view(resource, request.headers.get("Accept", ""), registry.now())
+        return _json(view.one(stored), 201 if verb == "create" else 200)
+
+    def _scale(
+        self, request: web.BaseRequest, verb: str, target: Target, body: bytes
+    ) -> web.StreamResponse:
+        document = scale.scale(
+            self.registry,
+            target.resource,
+            target.key,
+            verb=verb,
+            body=decode_json(body) if body else {},
+            content_type=request.content_type,
+        )
+        return _json(orjson.dumps(document))
+
+    def _list(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        query = parse_query(target, request.query)
+        items, metadata = list_objects(self.registry.store, target.resource, query)
+        accept = request.headers.get("Accept", "")
+        view = choose_view(target.resource, accept, self.registry.now())
+        return _json(view.many(items, metadata))
+
+    def _delete(
+        self, request: web.BaseRequest, verb: str, target: Target, body: bytes
+    ) -> web.StreamResponse:
+        resource, registry = target.resource, self.registry
+        options = _delete_options(request, body)
+        dry_run = _is_dry_run(request) or "All" in strings(options, "dryRun")
+        if verb == "deletecollection":
+            query = parse_query(target, request.query)
+            items, metadata = list_objects(registry.store, resource, query)
+            for item in items:
+                registry.delete(resource, item.key, options, dry_run=dry_run)
+            return _json(WholeView(resource).many(items, metadata))
+        stored, gone = registry.delete(resource, target.key, options, dry_run=dry_run)
+        if resource is PODS or not gone:
+            return _json(stored.raw)
+        details: JsonObject = {"name": target.name, "group": resource.group}
+        details |= {"kind": resource.plural, "uid": uid_of(stored.document)}
+        return _json(orjson.dumps(success(200, details)))
+
+    async def _watch(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        query = parse_query(target, request.query)
+        accept = request.headers.get("Accept", "")
+        timeout = query.timeout or self._random.uniform(1_800, 3_600)
+        watch = Watch(
+            self.registry.store,
+            target.resource,
+            query,
+            view=choose_view(target.resource, accept, self.registry.now()),
+            bookmark_every=self._bookmark_every,
+            timeout=timeout,
+        )
+        name = target.resource.qualified
+        unregister = self.faults.register_watch(name, lambda: _abort(request))
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        try:
+            await response.prepare(request)
+            async for chunk in watch.chunks():
+                await self.faults.until_audible(name)
+                await response.write(chunk)
+            await response.write_eof()
+        except ConnectionError:
+            log.debug("Watch closed by its client")
+        finally:
+            unregister()
+            watch.close()
+        return response
+
+
+def _verb(request: web.BaseRequest, target: Target) -> str:
+    """Raises ApiError 405 for a method that the target does not take."""
+    method, in_collection = request.method, not target.name
+    acts = target.subresource in ("binding", "eviction")
+    if method == "GET" and not acts:
+        if not in_collection:
+            return "get"
+        return "watch" if request.query.get("watch") in ("true", "1") else "list"
+    verb = _VERBS.get(method)
+    if verb is None or (verb == "create") is not (in_collection or acts):
+        if method != "DELETE" or not in_collection:
+            raise not_allowed()
+        verb = "deletecollection"
+    if target.resource.namespaced and not target.namespace:
+        raise not_allowed()
+    return verb
+
+
+def _is_dry_run(request: web.BaseRequest) -> bool:
+    return "All" in request.query.getall("dryRun", [])
+
+
+def _delete_options(request: web.BaseRequest, body: bytes) -> JsonObject:
+    options = decode_body(body, request.content_type)
+    if "gracePeriodSeconds" in request.query:
+        options["gracePeriodSeconds"] = int(request.query["gracePeriodSeconds"])
+    return options
+
+
+async def _suffer(fault: Fault, request: web.BaseRequest) -> None:
+    if fault.latency:
+        await anyio.sleep(fault.latency)
+    if fault.drop == "before":
+        _abort(request)
+        raise ApiError(503, "the connection was closed by a fault")
+    if fault.status is not None:
+        details: JsonObject = {}
+        if fault.retry_after:
+            details["retryAfterSeconds"] = fault.retry_after
+        raise ApiError(fault.status, fault.message, reason=fault.reason, details=details)
+
+
+def _abort(request: web.BaseRequest) -> None:
+    """Close the connection without another byte, not even TLS's farewell."""
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _failure(error: ApiError) -> web.Response:
+    response = _json(orjson.dumps(error.document()), error.code)
+    if error.retry_after:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
+
+
+def _json(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=body, status=status, content_type="application/json")

@@ -1,0 +1,189 @@
+"""The sandbox's own API client: what its controllers and its set-up code speak HTTP with."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+import aiohttp
+import orjson
+
+from reactive_descheduler.sandbox.apiserver.resources import BY_KIND, BY_PLURAL
+from reactive_descheduler.sandbox.documents import (
+    JsonObject,
+    integer,
+    name_of,
+    namespace_of,
+    objects,
+    text,
+)
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator
+
+PatchKind: TypeAlias = Literal["merge", "json", "strategic"]
+_PATCH_TYPES: dict[PatchKind, str] = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+}
+
+
+class ApiRefused(Exception):
+    """The API server answered with a Status that is no success."""
+
+    def __init__(self, code: int, status: JsonObject, retry_after: str | None = None) -> None:
+        super().__init__(f"{code} {text(status, 'reason')}: {text(status, 'message')}")
+        self.code = code
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ApiClient:
+    """A thin client: resources by their plural name, objects as plain documents.
+
+    Every call raises ApiRefused for an answer of 400 and above, aiohttp.ClientError and
+    TimeoutError if there is none.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, *, token: str | None) -> None:
+        self._session = session
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        query: dict[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> JsonObject:
+        """One request and its decoded answer."""
+        headers = self._headers | {"Content-Type": content_type}
+        data = None if body is None else orjson.dumps(body)
+        async with self._session.request(
+            method, self._url + path, data=data, params=query, headers=headers
+        ) as response:
+            content = await response.read()
+            answer = orjson.loads(content) if content else {}
+            if response.status >= 400:
+                retry_after = response.headers.get("Retry-After")
+                raise ApiRefused(response.status, answer, retry_after)
+            return cast(JsonObject, answer)
+
+    async def get(self, plural: str, name: str, namespace: str = "") -> JsonObject:
+        return await self.request("GET", BY_PLURAL[plural].path(namespace, name))
+
+    async def list(
+        self, plural: str, namespace: str = "", **query: str
+    ) -> tuple[list[JsonObject], str]:
+        """The objects, in one page, and the version of the list."""
+        path = BY_PLURAL[plural].path(namespace)
+        answer = await self.request("GET", path, query=query)
+        return objects(answer, "items"), text(answer, "metadata", "resourceVersion")
+
+    async def create(self, document: JsonObject) -> JsonObject:
+        """Create an object; its kind and namespace ("default" if none) tell where."""
+        resource = BY_KIND[text(document, "apiVersion"), text(document, "kind")]
+        path = resource.path(namespace_of(document) or "default")
+        return await self.request("POST", path, body=document)
+
+    async def replace(self, document: JsonObject, *, subresource: str = "") -> JsonObject:
+        """PUT an object back; its resourceVersion guards against lost updates."""
+        resource = BY_KIND[text(document, "apiVersion"), text(document, "kind")]
+        path = resource.path(namespace_of(document), name_of(document), subresource)
+        return await self.request("PUT", path, body=document)
+
+    async def patch(
+        self,
+        plural: str,
+        name: str,
+        patch: object,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        kind: PatchKind = "merge",
+    ) -> JsonObject:
+        path = BY_PLURAL[plural].path(namespace, name, subresource)
+        return await self.request("PATCH", path, body=patch, content_type=_PATCH_TYPES[kind])
+
+    async def delete(
+        self,
+        plural: str,
+        name: str,
+        *,
+        namespace: str = "",
+        grace: int | None = None,
+        uid: str = "",
+    ) -> JsonObject:
+        """Delete an object; `grace` in seconds, `uid` as a precondition."""
+        options: JsonObject = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        path = BY_PLURAL[plural].path(namespace, name)
+        return await self.request("DELETE", path, body=options)
+
+    async def evict(
+        self, name: str, *, namespace: str = "default", options: JsonObject | None = None
+    ) -> JsonObject:
+        """POST an Eviction; `options` are its deleteOptions."""
+        body: JsonObject = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+        }
+        if options is not None:
+            body["deleteOptions"] = options
+        path = BY_PLURAL["pods"].path(namespace, name, "eviction")
+        return await self.request("POST", path, body=body)
+
+    async def bind(self, pod: JsonObject, node: str) -> None:
+        """Assign a Pod to a node."""
+        body: JsonObject = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name_of(pod), "uid": text(pod, "metadata", "uid")},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        path = BY_PLURAL["pods"].path(namespace_of(pod), name_of(pod), "binding")
+        await self.request("POST", path, body=body)
+
+    async def watch(
+        self, plural: str, version: str, namespace: str = "", **query: str
+    ) -> AsyncIterator[tuple[str, JsonObject]]:
+        """The types and objects of watch events after a version, until the server ends the watch.
+
+        An ERROR event raises ApiRefused.
+        """
+        query = {"watch": "true", "resourceVersion": version} | query
+        path = BY_PLURAL[plural].path(namespace)
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(
+            self._url + path, params=query, headers=self._headers, timeout=timeout
+        ) as response:
+            if response.status >= 400:
+                raise ApiRefused(response.status, orjson.loads(await response.read()))
+            tail = b""
+            async for block in response.content.iter_any():
+                *lines, tail = (tail + block).split(b"\n")
+                for line in lines:
+                    event = orjson.loads(line)
+                    document = cast(JsonObject, event["object"])
+                    if event["type"] == "ERROR":
+                        raise ApiRefused(integer(document, "code"), document)
+                    yield event["type"], document
+
+
+@asynccontextmanager
+async def connect(
+    url: str, *, token: str | None = None, ssl_context: ssl.SSLContext | None = None
+) -> AsyncIterator[ApiClient]:
+    """A client on a connection pool of its own."""
+    connector = aiohttp.TCPConnector(limit=0, ssl=ssl_context if ssl_context else True)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        yield ApiClient(session, url, token=token)

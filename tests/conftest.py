@@ -3,6 +3,7 @@ loop."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Iterator
 
@@ -16,6 +17,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("usual")
+
+
+def pytest_configure() -> None:
+    # The virtual-time plugin asks for the current loop around synchronous tests too; Python 3.11
+    # would make one for it, which nobody closes, unless it was told that there is none.
+    asyncio.set_event_loop(None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

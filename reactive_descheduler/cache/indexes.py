@@ -1,0 +1,86 @@
+"""Which Pods are where: named index functions, and the index that keeps their answers up to date.
+
+An index holds UIDs, not views, so it need not move when a view is replaced and cannot hold a stale
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from reactive_descheduler.api.pod import Pod
+
+IndexFunction = Callable[[Pod], Collection[str]]
+"""Returns the groups a Pod belongs to. A Pod whose node and template are unchanged must stay in its
+groups."""
+
+
+def by_node(pod: Pod) -> Collection[str]:
+    return (pod.node_name,) if pod.node_name else ()
+
+
+def by_namespace(pod: Pod) -> Collection[str]:
+    return (pod.namespace,)
+
+
+def by_owner(pod: Pod) -> Collection[str]:
+    """By the UID of each owner, controller or not (spec/evictor 2.3, row 10)."""
+    return {owner.uid for owner in pod.template.owners}
+
+
+class PodIndex:
+    """UIDs of Pods by one index function, each group in order of namespace and name when asked."""
+
+    def __init__(self, function: IndexFunction) -> None:
+        self._function = function
+        self._groups: dict[str, dict[str, tuple[str, str]]] = {}
+        self._ordered: dict[str, tuple[str, ...]] = {}
+
+    def update(self, old: Pod | None, new: Pod | None) -> None:
+        """Follow one change of one Pod; both sides have the same UID."""
+        before = self._function(old) if old is not None else ()
+        after = self._function(new) if new is not None else ()
+        for group in before:
+            if group not in after:
+                self._leave(group, old)
+        for group in after:
+            if group not in before:
+                self._enter(group, new)
+
+    def count(self, group: str) -> int:
+        return len(self._groups.get(group, ()))
+
+    def uids(self, group: str) -> tuple[str, ...]:
+        """Return the group in order of (namespace, name). Sorted once per change of membership."""
+        ordered = self._ordered.get(group)
+        if ordered is None:
+            members = self._groups.get(group)
+            if members is None:
+                return ()
+            ordered = self._ordered[group] = tuple(sorted(members, key=members.__getitem__))
+        return ordered
+
+    def snapshot(self) -> Mapping[str, frozenset[str]]:
+        """Return every group that has members, for comparison with a recount."""
+        return {group: frozenset(members) for group, members in self._groups.items()}
+
+    def recount(self, pods: Iterable[Pod]) -> Mapping[str, frozenset[str]]:
+        """Return what `snapshot` must be for these Pods, worked out from scratch."""
+        groups: dict[str, set[str]] = {}
+        for pod in pods:
+            for group in self._function(pod):
+                groups.setdefault(group, set()).add(pod.uid)
+        return {group: frozenset(uids) for group, uids in groups.items()}
+
+    def _enter(self, group: str, pod: Pod | None) -> None:
+        assert pod is not None  # only a side that is there has groups
+        self._groups.setdefault(group, {})[pod.uid] = (pod.namespace, pod.name)
+        self._ordered.pop(group, None)
+
+    def _leave(self, group: str, pod: Pod | None) -> None:
+        assert pod is not None
+        members = self._groups[group]
+        del members[pod.uid]
+        if not members:
+            del self._groups[group]
+        self._ordered.pop(group, None)

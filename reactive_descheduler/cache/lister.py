@@ -1,0 +1,134 @@
+"""The read-only face of the store, for strategies, filters and gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.surroundings import (
+    Namespace,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    PriorityClass,
+)
+from reactive_descheduler.cache.counts import total_requests
+from reactive_descheduler.cache.indexes import PodIndex
+from reactive_descheduler.cache.store import Store
+
+_NONE_GONE: Mapping[str, Pod] = {}
+
+
+class Lister:
+    """Reads the store, live: what it returned before a change may be stale after it.
+
+    With `gone`, Pods that are still there count as gone in every list, count and sum.
+    """
+
+    def __init__(self, store: Store, gone: Mapping[str, Pod] = _NONE_GONE) -> None:
+        self._store = store
+        self._gone = gone
+        self._gone_at = -1
+        self._gone_by_node: dict[str, list[Pod]] = {}
+
+    @property
+    def version(self) -> int:
+        """Moves with every change that was applied to the store."""
+        return self._store.version
+
+    def less(self, gone: Mapping[str, Pod]) -> Lister:
+        """Return the same face with these Pods, by UID, taken as gone too.
+
+        Costs in proportion to `gone`, whatever the size of the cluster. Pods that the store no
+        longer has are no matter.
+        """
+        return Lister(self._store, {**self._gone, **gone})
+
+    def pods(self) -> Iterable[Pod]:
+        """Return all Pods, in no particular order."""
+        pods = self._store.pods()
+        if not self._gone:
+            return pods.values()
+        return (pod for uid, pod in pods.items() if uid not in self._gone)
+
+    def pod(self, uid: str) -> Pod | None:
+        return None if uid in self._gone else self._store.pods().get(uid)
+
+    def pod_named(self, namespace: str, name: str) -> Pod | None:
+        found = self._store.get("Pod", namespace, name)
+        return found if isinstance(found, Pod) and found.uid not in self._gone else None
+
+    def pods_on(self, node_name: str) -> Sequence[Pod]:
+        """Return the Pods bound to a node, in any phase, in order of (namespace, name)."""
+        return self._group(self._store.pods_by_node, node_name)
+
+    def pods_in(self, namespace: str) -> Sequence[Pod]:
+        """Return the Pods of a namespace, in any phase, in order of name."""
+        return self._group(self._store.pods_by_namespace, namespace)
+
+    def owned_pods(self, owner_uid: str) -> Sequence[Pod]:
+        """Return the Pods that have this owner among theirs, in any phase."""
+        return self._group(self._store.pods_by_owner, owner_uid)
+
+    def owned_by(self, owner_uid: str) -> int:
+        """Return how many Pods have this owner among theirs, in any phase."""
+        if self._gone:
+            return len(self.owned_pods(owner_uid))
+        return self._store.pods_by_owner.count(owner_uid)
+
+    def requests_on(self, node_name: str) -> Mapping[str, int]:
+        """Return what the node's active Pods request, in nanos; a name that is missing is zero."""
+        requests = self._store.requests.requests(node_name)
+        gone = self._gone_on(node_name)
+        if not gone:
+            return requests
+        freed = total_requests(gone)
+        left = {name: amount - freed.get(name, 0) for name, amount in requests.items()}
+        return {name: amount for name, amount in left.items() if amount}
+
+    def active_pods_on(self, node_name: str) -> int:
+        return self._store.requests.pods(node_name) - len(self._gone_on(node_name))
+
+    def nodes(self) -> Sequence[Node]:
+        """Return all nodes, by name."""
+        return self._store.nodes()
+
+    def node(self, name: str) -> Node | None:
+        found = self._store.get("Node", "", name)
+        return found if isinstance(found, Node) else None
+
+    def namespace(self, name: str) -> Namespace | None:
+        found = self._store.get("Namespace", "", name)
+        return found if isinstance(found, Namespace) else None
+
+    def budgets(self, namespace: str) -> Sequence[PodDisruptionBudget]:
+        """Return the budgets of a namespace, by name."""
+        return self._store.budgets.of_namespace(namespace)
+
+    def budgets_of(self, pod: Pod) -> Sequence[PodDisruptionBudget]:
+        """Return the budgets that select a Pod, by name; an invalid selector selects none."""
+        return self._store.budgets.of_pod(pod)
+
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        found = self._store.get("PersistentVolumeClaim", namespace, name)
+        return found if isinstance(found, PersistentVolumeClaim) else None
+
+    def priority_class(self, name: str) -> PriorityClass | None:
+        found = self._store.get("PriorityClass", "", name)
+        return found if isinstance(found, PriorityClass) else None
+
+    def _group(self, index: PodIndex, group: str) -> Sequence[Pod]:
+        pods = self._store.pods_of(index, group)
+        return [pod for pod in pods if pod.uid not in self._gone] if self._gone else pods
+
+    def _gone_on(self, node_name: str) -> Sequence[Pod]:
+        """Return those gone Pods that the node's counts hold, as the store knows them now."""
+        if not self._gone:
+            return ()
+        if self._gone_at != self._store.version:
+            self._gone_at, self._gone_by_node = self._store.version, {}
+            for uid in self._gone:
+                pod = self._store.pods().get(uid)
+                if pod is not None and pod.active:
+                    self._gone_by_node.setdefault(pod.node_name, []).append(pod)
+        return self._gone_by_node.get(node_name, ())

@@ -1,0 +1,347 @@
+"""Keep one resource in step with the API server: list it, watch it, and come back after any fault.
+
+The reflector knows no HTTP. It reads pages and blocks of watch events from a `ListerWatcher`, hands
+them to a `Sink`, and decides what each fault means: go on from the version it has (loss, silence,
+overload), or list anew and let the sink work out the difference (the version is too old, or a line
+could not be read).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from random import Random
+from typing import NamedTuple, Protocol
+
+import anyio
+import anyio.lowlevel
+import structlog
+
+from reactive_descheduler.api.changes import WatchEvent, WatchEventType
+from reactive_descheduler.api.decoding import UnreadableError
+from reactive_descheduler.api.errors import (
+    ApiStatusError,
+    ClientError,
+    DeschedulerError,
+    ExpiredError,
+)
+from reactive_descheduler.api.meta import KubeObject
+from reactive_descheduler.kit.backoff import Backoff
+from reactive_descheduler.kit.clock import Clock
+
+log = structlog.get_logger()
+
+
+class Page(NamedTuple):
+    """Part of a list. Only the version of the last page counts: it is where the watch begins."""
+
+    items: Sequence[KubeObject]
+    resource_version: str
+    gone: Sequence[KubeObject] = ()
+    """What earlier pages listed, and what was deleted since (after `items`): a streaming list
+    tells what happens while it is sent."""
+
+
+class ListerWatcher(Protocol):
+    """How one resource is read. Both raise the ClientErrors of `api.errors`."""
+
+    @property
+    def kind(self) -> str: ...
+
+    def pages(self) -> AsyncGenerator[Page, None]:
+        """Yield the pages of one consistent list."""
+
+    def watch(
+        self, resource_version: str, *, timeout_seconds: int
+    ) -> AsyncGenerator[Sequence[WatchEvent], None]:
+        """Yield what came after `resource_version`, as it comes.
+
+        The first block is empty and says that the server accepted; later empty blocks are bytes
+        that made no whole event yet. It ends when the server ends the watch.
+        """
+
+
+class Sink(Protocol):
+    """Who takes the objects: the informer."""
+
+    def replace(
+        self, kind: str, objects: Iterable[KubeObject], resource_version: str
+    ) -> object: ...
+
+    def apply(self, event: WatchEvent) -> object: ...
+
+
+class Timing(NamedTuple):
+    """How long to wait for what, in seconds; pairs are the bounds of a random choice."""
+
+    silence: tuple[float, float] = (20.0, 25.0)
+    """With no byte for this long a watch counts as dead. A quiet watch is then opened again every
+    20-25 s, which proves the server alive and costs it next to nothing."""
+    list_silence: float = 60.0
+    """The same between two pages of a list: the server may work on a page for a while."""
+    watch: tuple[int, int] = (300, 600)
+    """After which time the server is asked to end the watch, so that load spreads out again."""
+    short_watch: float = 1.0
+    """A watch that ends sooner, and without an event, counts as a failure."""
+    retry_initial: float = 0.8
+    retry_ceiling: float = 30.0
+
+
+DEFAULT_TIMING = Timing()
+
+
+class ReflectorStatistics(NamedTuple):
+    kind: str
+    synced: bool
+    """The first list is complete. It stays true: staleness shows in `last_byte`."""
+    last_byte: float | None
+    """When the server last gave a sign of life, on the monotonic clock."""
+    bookmark_age: float | None
+    """Seconds since the last bookmark."""
+    version: str
+    """Where a watch would go on; empty before the first list and when a new one is due."""
+    restarts: int
+    """Watches opened after the first."""
+    relists: int
+    """Lists begun after the first complete one."""
+    unreadable: int
+    """Watch lines that could not be told whom they are about."""
+    opaque: int
+    """Objects now present that could not be read."""
+    error: str
+    """What went wrong last; empty while the watch is open."""
+    hint: str
+    """What would mend it."""
+
+
+class Reflector:
+    """Lists and watches one resource for ever."""
+
+    def __init__(
+        self,
+        source: ListerWatcher,
+        sink: Sink,
+        *,
+        clock: Clock,
+        random: Random,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        timing: Timing = DEFAULT_TIMING,
+        on_state: Callable[[ReflectorStatistics], None] | None = None,
+    ) -> None:
+        """`on_state` is called when the resource becomes synced, and when an error comes, changes
+        or goes."""
+        self._source = source
+        self._sink = sink
+        self._clock = clock
+        self._random = random
+        self._sleep = sleep
+        self._timing = timing
+        self._on_state = on_state
+        self._backoff = Backoff(random, initial=timing.retry_initial, ceiling=timing.retry_ceiling)
+        self._synced = anyio.Event()
+        self._version = ""
+        self._last_byte: float | None = None
+        self._last_bookmark: float | None = None
+        self._watches = 0
+        self._relists = 0
+        self._accepted = False
+        self._expired = 0
+        self._unreadable = 0
+        self._opaque: set[tuple[str, str]] = set()
+        self._error = ""
+        self._hint = ""
+
+    @property
+    def kind(self) -> str:
+        return self._source.kind
+
+    @property
+    def synced(self) -> bool:
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return once the first list is complete."""
+        await self._synced.wait()
+
+    def statistics(self) -> ReflectorStatistics:
+        now = self._clock.monotonic()
+        bookmark = self._last_bookmark
+        return ReflectorStatistics(
+            kind=self.kind,
+            synced=self.synced,
+            last_byte=self._last_byte,
+            bookmark_age=None if bookmark is None else now - bookmark,
+            version=self._version,
+            restarts=max(0, self._watches - 1),
+            relists=self._relists,
+            unreadable=self._unreadable,
+            opaque=len(self._opaque),
+            error=self._error,
+            hint=self._hint,
+        )
+
+    async def run(self) -> None:
+        """List and watch until cancelled. No fault of server, network or sink ends it."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                delay = await self._watch()
+            except TimeoutError:
+                delay = self._delay_after_silence()
+            except Exception as error:
+                # Whatever it is: one watch failing never takes another down.
+                delay = self._delay_after(error)
+            if delay:
+                await self._sleep(delay)
+
+    async def _list(self) -> None:
+        self._accepted = False
+        if self.synced:
+            self._relists += 1
+        objects: dict[tuple[str, str], KubeObject] = {}
+        version = ""
+        with anyio.fail_after(self._timing.list_silence) as scope:
+            async with aclosing(self._source.pages()) as pages:
+                async for page in pages:
+                    self._alive()
+                    scope.deadline = anyio.current_time() + self._timing.list_silence
+                    version = page.resource_version
+                    objects.update(((each.namespace, each.name), each) for each in page.items)
+                    for each in page.gone:
+                        objects.pop((each.namespace, each.name), None)
+                    if not self.synced:
+                        await self._fill(page)
+        self._sink.replace(self.kind, objects.values(), version)
+        self._opaque = {name for name, each in objects.items() if each.opaque}
+        self._version = version
+        if not self.synced:
+            self._synced.set()
+            self._tell()
+
+    async def _fill(self, page: Page) -> None:
+        """Hand on what came so far, page by page.
+
+        Before the first sync nobody decides on what the cache holds, so half a list does no harm,
+        and the loop breathes between pages; `replace` then finds little left to do. After it only
+        `replace` may touch the cache: it goes from one consistent state to the next in one step.
+        """
+        for each in page.items:
+            self._sink.apply(WatchEvent(WatchEventType.ADDED, each, each.resource_version))
+        for each in page.gone:
+            self._sink.apply(WatchEvent(WatchEventType.DELETED, each, each.resource_version))
+        await anyio.lowlevel.checkpoint()
+
+    async def _watch(self) -> float:
+        """Follow one watch to its end; return the seconds to wait before the next."""
+        timing = self._timing
+        silence = self._random.uniform(*timing.silence)
+        began = self._clock.monotonic()
+        any_event = self._accepted = False
+        self._watches += 1
+        with anyio.fail_after(silence) as scope:
+            blocks = self._source.watch(
+                self._version, timeout_seconds=self._random.randint(*timing.watch)
+            )
+            async with aclosing(blocks):
+                async for block in blocks:
+                    self._alive()
+                    for event in block:
+                        self._apply(event)
+                    any_event = any_event or bool(block)
+                    self._working(progress=bool(block))
+                    # Last, since applying a block takes time that is not the server's silence.
+                    scope.deadline = anyio.current_time() + silence
+        if any_event or self._clock.monotonic() - began >= timing.short_watch:
+            self._backoff.reset()
+            return 0.0
+        self._report("the API server ended the watch at once", "")
+        return self._backoff.next()
+
+    def _apply(self, event: WatchEvent) -> None:
+        if event.type is WatchEventType.BOOKMARK:
+            self._last_bookmark = self._clock.monotonic()
+        elif event.object is not None:
+            self._sink.apply(event)
+            self._count_opaque(event)
+        self._version = event.resource_version or self._version
+
+    def _count_opaque(self, event: WatchEvent) -> None:
+        found = event.object
+        assert found is not None  # the caller has looked
+        ref = (found.namespace, found.name)
+        if found.opaque and event.type is not WatchEventType.DELETED:
+            self._opaque.add(ref)
+        elif self._opaque:
+            self._opaque.discard(ref)
+
+    def _delay_after_silence(self) -> float:
+        """Go on at once: the wait is over already. Only a server that never answered is at
+        fault."""
+        if self._accepted:
+            self._backoff.reset()
+        else:
+            self._report("no answer from the API server in time", "is it reachable, and awake?")
+        return 0.0
+
+    def _delay_after(self, error: Exception) -> float:
+        """Note what went wrong; return the seconds to wait before the next attempt."""
+        hint = error.hint if isinstance(error, DeschedulerError) else ""
+        if self._expired or not isinstance(error, ExpiredError):
+            self._report(str(error) or type(error).__name__, hint)
+        match error:
+            case ExpiredError():
+                return self._expire()
+            case UnreadableError():
+                self._unreadable += 1
+                return self._expire()
+            case ApiStatusError():
+                return self._delay_after_status(error)
+            case ClientError():
+                return self._backoff.next()
+        log.error("reflector failed", kind=self.kind, exc_info=error)
+        # Whatever raised, an event may not have reached the store.
+        self._version = ""
+        return self._backoff.next()
+
+    def _expire(self) -> float:
+        """List anew: at once the first time, then ever later, until a watch has made progress."""
+        self._version = ""
+        self._expired += 1
+        return self._backoff.next() if self._expired > 1 else 0.0
+
+    def _delay_after_status(self, error: ApiStatusError) -> float:
+        if error.status == 400 or "too large resource version" in error.message.lower():
+            # The server does not know the version (it was restored from a backup, say): to ask for
+            # it again would fail for ever.
+            self._version = ""
+        if error.status >= 500 or error.status in (408, 429):
+            return self._backoff.next(at_least=error.retry_after or 0.0)
+        return self._backoff.longest()
+
+    def _alive(self) -> None:
+        self._last_byte = self._clock.monotonic()
+
+    def _working(self, *, progress: bool) -> None:
+        """The server answers. An accepted watch clears the error; only an event proves progress,
+        since a watch may be accepted and then fail, over and over."""
+        self._accepted = True
+        if progress:
+            self._backoff.reset()
+            self._expired = 0
+        if self._error:
+            self._report("", "")
+
+    def _report(self, error: str, hint: str) -> None:
+        if error == self._error:
+            return
+        self._error, self._hint = error, hint
+        if error:
+            log.warning("watch interrupted", kind=self.kind, error=error, hint=hint)
+        else:
+            log.info("watch restored", kind=self.kind)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._on_state is not None:
+            self._on_state(self.statistics())

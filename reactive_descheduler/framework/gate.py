@@ -40,3 +40,31 @@ class Gate(Protocol):
 
     def restore(self, saved: bytes, now: datetime, /) -> None:
         """Take up what another process saved."""
+
+
+class OpenGate:
+    """What a gate does where it has nothing to say; gates override what they need."""
+
+    def closed(self, now: datetime, /) -> Held | None:
+        return None
+
+    def check(self, candidate: Candidate, now: datetime, /) -> Held | Rejection | None:
+        return None
+
+    def take(self, candidate: Candidate, now: datetime, /) -> None:
+        return None
+
+    def give_back(self, candidate: Candidate, now: datetime, /) -> None:
+        return None
+
+    def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
+        return ()
+
+    def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
+        return ()
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, saved: bytes, now: datetime, /) -> None:
+        return None

@@ -1,0 +1,1 @@
+"""The eviction queue, its gates, the dispatcher and the one worker that calls the eviction API."""

@@ -1,0 +1,113 @@
+"""Since when each cause holds: what the settle gate asks.
+
+A cause begins with the first change that led to it and ends when no key offers a candidate of it
+any
+more. A change that interrupts it (`Strategy.breaks`) restarts its time even if, inside one debounce
+batch, the cause is back before anybody evaluates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from reactive_descheduler.api.changes import Change, Key
+from reactive_descheduler.api.eviction import Candidate, Cause
+from reactive_descheduler.api.meta import Ref
+
+Identity = tuple[str, tuple[str, ...]]
+Breaks = Callable[[Key, Cause, Change], bool]
+
+_FORGET_BREAK_AFTER = timedelta(minutes=10)
+
+
+def identity(cause: Cause) -> Identity:
+    """Return what makes two causes the same: kind and ident, not the objects they stand on."""
+    return (cause.kind, cause.ident)
+
+
+class Causes:
+    def __init__(self, breaks: Breaks) -> None:
+        self._breaks = breaks
+        self._began: dict[Identity, datetime] = {}
+        self._holders: dict[Identity, dict[Key, Cause]] = {}
+        self._of_key: dict[Key, set[Identity]] = {}
+        self._on_object: dict[Ref, set[Identity]] = {}
+        self._broken: dict[Identity, datetime] = {}
+
+    def evaluated(
+        self, key: Key, offered: Sequence[Candidate], *, since: datetime, now: datetime
+    ) -> None:
+        """Take note of what an evaluation offered. `since`: the first change that led to it."""
+        before = self._of_key.pop(key, set())
+        current: set[Identity] = set()
+        for candidate in offered:
+            cause = candidate.cause
+            ident = identity(cause)
+            current.add(ident)
+            holders = self._holders.setdefault(ident, {})
+            holders[key] = cause
+            for ref in cause.objects:
+                self._on_object.setdefault(ref, set()).add(ident)
+            if ident not in self._began:
+                # After a break the time at which the cause came back is not known, only that it is
+                # after `since`; the later time is the safe one.
+                broken = ident in self._broken
+                self._began[ident] = now if broken else since
+                self._broken.pop(ident, None)
+        if current:
+            self._of_key[key] = current
+        for ident in before - current:
+            self._release(ident, key)
+
+    def on_change(self, change: Change, now: datetime) -> bool:
+        """Restart every cause that this change interrupts; say whether there was one."""
+        found = False
+        for ident in tuple(self._on_object.get(change.ref, ())):
+            holders = self._holders.get(ident)
+            if not holders:
+                continue
+            key, cause = next(iter(holders.items()))
+            if ident in self._began and self._breaks(key, cause, change):
+                del self._began[ident]
+                self._broken[ident] = now
+                found = True
+        if found and len(self._broken) > 1000:
+            limit = now - _FORGET_BREAK_AFTER
+            self._broken = {ident: at for ident, at in self._broken.items() if at > limit}
+        return found
+
+    def began(self, cause: Cause) -> datetime | None:
+        """Return since when the cause holds; None after a break, until an evaluation offers it
+        again."""
+        began = self._began.get(identity(cause))
+        if cause.proven_since is None:
+            return began
+        return min(cause.proven_since, began) if began is not None else cause.proven_since
+
+    def held(self) -> Iterable[Identity]:
+        """Return the causes that hold now."""
+        return self._holders.keys()
+
+    def _release(self, ident: Identity, key: Key) -> None:
+        holders = self._holders.get(ident)
+        if holders is None:
+            return
+        cause = holders.pop(key, None)
+        if cause is not None:
+            # Causes of one identity may stand on different Pods; the shared node stays while one
+            # holds.
+            still = {ref for other in holders.values() for ref in other.objects}
+            for ref in cause.objects:
+                if ref not in still:
+                    self._unindex(ref, ident)
+        if not holders:
+            del self._holders[ident]
+            self._began.pop(ident, None)
+
+    def _unindex(self, ref: Ref, ident: Identity) -> None:
+        idents = self._on_object.get(ref)
+        if idents is not None:
+            idents.discard(ident)
+            if not idents:
+                del self._on_object[ref]

@@ -1,0 +1,19 @@
+"""The gates in the order in which they are asked.
+
+Cheapest and most telling first: what holds everything, then what only time lifts, then what other
+requests lift, the shared numbers last, so that a permit is never counted for a Pod that another
+gate
+would hold anyway. To add one: a file here, and a line in `app.py` at its place in this order.
+"""
+
+ORDER = (
+    "synced",  # nothing is known yet
+    "stale",  # what is known may be wrong
+    "permission",  # no request can succeed
+    "reported",  # dry run: told already
+    "settle",  # the cause may pass by itself
+    "retry",  # the last request for this Pod failed
+    "lane",  # its budget has no room, or a request under it is in flight
+    "limits",  # too many went in the window
+    "bucket",  # the global rate; asked before all else, taken last
+)

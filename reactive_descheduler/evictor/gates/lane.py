@@ -1,0 +1,197 @@
+"""Lane: one request in flight for each disruption budget, and none that the budget cannot grant.
+
+Parallel requests under one budget conflict on its status and cost the API server half a second
+each;
+under different budgets they gain from going side by side. After a grant a local debit stays until
+the budget's own watch shows it, so that a stale `disruptionsAllowed` is never spent twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from reactive_descheduler.api.changes import Action, At, Change, ClusterEvent, On
+from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
+from reactive_descheduler.api.meta import Ref
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.surroundings import PodDisruptionBudget
+from reactive_descheduler.framework.gate import OpenGate
+
+DEBIT_FOR = timedelta(seconds=10)
+BACKSTOP = timedelta(seconds=60)
+UNOBSERVED_WAIT = timedelta(seconds=10)
+
+
+class LaneGate(OpenGate):
+    """`budgets_of`: the budgets that select a Pod. `is_stale`: whether the stream of budgets is.
+
+    On a stale stream the numbers are worth nothing: the server is asked, one request at a time.
+    """
+
+    NAME: ClassVar[str] = "lane"
+
+    def __init__(
+        self,
+        *,
+        budgets_of: Callable[[Pod], Sequence[PodDisruptionBudget]],
+        is_stale: Callable[[], bool],
+    ) -> None:
+        self._budgets_of = budgets_of
+        self._is_stale = is_stale
+        self._in_flight: dict[Ref, str] = {}
+        self._lane_of: dict[str, Ref] = {}
+        self._debits: dict[Ref, dict[str, tuple[str, datetime]]] = {}
+        self._refused: dict[Ref, tuple[str, datetime]] = {}
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._in_flight)
+
+    def check(self, candidate: Candidate, now: datetime, /) -> Held | Rejection | None:
+        pod = candidate.pod
+        budgets = self._budgets_of(pod)
+        if len(budgets) > 1:
+            names = ", ".join(sorted(budget.name for budget in budgets))
+            return Rejection(
+                self.NAME,
+                f"more than one PodDisruptionBudget selects it ({names}), which the API server"
+                " refuses for ever",
+                (On(Action.BUDGET_SELECTION, ("Namespace", "", pod.namespace)),),
+                pod.ref,
+            )
+        if not budgets or passes_without_budget(pod, budgets[0]):
+            return None
+        return self._check_budget(budgets[0], now)
+
+    def _check_budget(self, budget: PodDisruptionBudget, now: datetime) -> Held | None:
+        ref = budget.ref
+        opens = Action.BUDGET_ROSE | Action.BUDGET_SELECTION | Action.LANE_FREE
+        if ref in self._in_flight:
+            return Held(
+                self.NAME, f"a request under budget {budget.name} is in flight", (On(opens, ref),)
+            )
+        refused = self._refused.get(ref)
+        if refused is not None and now < refused[1]:
+            wakes = (On(Action.BUDGET_STATUS | opens, ref), At(refused[1]))
+            return Held(self.NAME, refused[0], wakes)
+        if self._is_stale():
+            return None
+        if budget.observed_generation < budget.generation:
+            reason = f"budget {budget.name} was not processed yet by the disruption controller"
+            wakes = (On(Action.BUDGET_STATUS | opens, ref), At(now + UNOBSERVED_WAIT))
+            return Held(self.NAME, reason, wakes)
+        left = budget.disruptions_allowed - self._debit(ref, now)
+        if left > 0:
+            return None
+        reason = (
+            f"budget {budget.name} is used up: {budget.current_healthy} healthy, "
+            f"{budget.desired_healthy} needed"
+        )
+        return Held(self.NAME, reason, (On(opens, ref), At(now + BACKSTOP)))
+
+    def take(self, candidate: Candidate, now: datetime, /) -> None:
+        pod = candidate.pod
+        budgets = self._budgets_of(pod)
+        if len(budgets) == 1 and not passes_without_budget(pod, budgets[0]):
+            self._in_flight[budgets[0].ref] = pod.uid
+            self._lane_of[pod.uid] = budgets[0].ref
+
+    def give_back(self, candidate: Candidate, now: datetime, /) -> None:
+        ref = self._lane_of.pop(candidate.pod.uid, None)
+        if ref is not None:
+            self._in_flight.pop(ref, None)
+
+    def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
+        pod = outcome.candidate.pod
+        ref = self._lane_of.get(pod.uid)
+        if ref is None:
+            return ()
+        if outcome.answer is Answer.UNKNOWN:
+            # It may have been granted: the lane stays taken until the watch or a look-up tells.
+            return ()
+        self._free(pod.uid)
+        if outcome.answer is Answer.EVICTED:
+            self._debits.setdefault(ref, {})[pod.uid] = (pod.name, now + DEBIT_FOR)
+        elif outcome.answer is Answer.BUDGET:
+            self._refused[ref] = (outcome.message, now + BACKSTOP)
+        elif outcome.answer is Answer.BUDGET_UNOBSERVED:
+            wait = UNOBSERVED_WAIT
+            if outcome.retry_after is not None:
+                wait = timedelta(seconds=outcome.retry_after)
+            self._refused[ref] = (outcome.message, now + wait)
+        return (ClusterEvent(Action.LANE_FREE, ref),)
+
+    def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
+        if change.kind == "PodDisruptionBudget":
+            return self._on_budget(change)
+        if isinstance(change.old, Pod):
+            gone = change.new is None or not isinstance(change.new, Pod)
+            return self._on_pod_change(change.old, gone=gone, change=change)
+        return ()
+
+    def _on_budget(self, change: Change) -> Iterable[ClusterEvent]:
+        ref = change.ref
+        # Whatever the server refused was said of an older status.
+        self._refused.pop(ref, None)
+        debits = self._debits.get(ref)
+        if not debits:
+            return ()
+        if not isinstance(change.new, PodDisruptionBudget):
+            del self._debits[ref]
+            return ()
+        shown = [uid for uid, (name, _) in debits.items() if name in change.new.disrupted_pods]
+        return self._lift(ref, shown)
+
+    def _on_pod_change(self, pod: Pod, *, gone: bool, change: Change) -> Iterable[ClusterEvent]:
+        going = gone or (isinstance(change.new, Pod) and change.new.deleted is not None)
+        events: list[ClusterEvent] = []
+        if going and pod.uid in self._lane_of:
+            # A request whose answer was lost: the watch has told what it came to.
+            ref = self._lane_of[pod.uid]
+            if self._in_flight.get(ref) == pod.uid:
+                self._free(pod.uid)
+                events.append(ClusterEvent(Action.LANE_FREE, ref))
+        if gone:
+            for ref, debits in tuple(self._debits.items()):
+                if pod.uid in debits:
+                    events.extend(self._lift(ref, [pod.uid]))
+        return events
+
+    def _free(self, uid: str) -> None:
+        ref = self._lane_of.pop(uid, None)
+        if ref is not None and self._in_flight.get(ref) == uid:
+            del self._in_flight[ref]
+
+    def resolved(self, uid: str) -> Iterable[ClusterEvent]:
+        """Free the lane of an unknown outcome that a look-up has settled."""
+        ref = self._lane_of.get(uid)
+        if ref is None:
+            return ()
+        self._free(uid)
+        return (ClusterEvent(Action.LANE_FREE, ref),)
+
+    def _debit(self, ref: Ref, now: datetime) -> int:
+        debits = self._debits.get(ref)
+        if not debits:
+            return 0
+        return sum(until > now for _, until in debits.values())
+
+    def _lift(self, ref: Ref, uids: Iterable[str]) -> Iterable[ClusterEvent]:
+        debits = self._debits.get(ref, {})
+        found = [uid for uid in uids if debits.pop(uid, None) is not None]
+        if not debits:
+            self._debits.pop(ref, None)
+        return (ClusterEvent(Action.LANE_FREE, ref),) if found else ()
+
+
+def passes_without_budget(pod: Pod, budget: PodDisruptionBudget) -> bool:
+    """Say whether the API server evicts the Pod without asking its budget (policy/v1, KEP 3017)."""
+    if pod.phase in ("Pending", "Succeeded", "Failed") or pod.deleted is not None:
+        return True
+    if pod.ready:
+        return False
+    if budget.unhealthy_pod_eviction_policy == "AlwaysAllow":
+        return True
+    return budget.desired_healthy > 0 and budget.current_healthy >= budget.desired_healthy

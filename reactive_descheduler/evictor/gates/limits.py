@@ -1,0 +1,138 @@
+"""Limits: how many Pods may go, in total, per node, per namespace and per workload.
+
+Upstream counts within one pass. A daemon has no passes, so there the same numbers hold within a
+sliding window. `PassLimits` counts as upstream does, for `plan`, `--once` and the corpus.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import ClassVar, NamedTuple
+
+from reactive_descheduler.api.changes import At, ClusterEvent, Never
+from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Stop
+from reactive_descheduler.api.pod import Pod, workload
+from reactive_descheduler.framework.gate import OpenGate
+
+TOTAL_REACHED = "maximum number of evicted pods per a descheduling cycle reached"
+NODE_REACHED = "maximum number of evicted pods per node reached"
+NAMESPACE_REACHED = "maximum number of evicted pods per namespace reached"
+WORKLOAD_REACHED = "maximum number of evicted pods per workload reached"
+"""The first three are upstream's own words, on which dashboards match (spec/evictor 3.8)."""
+
+COUNTED = frozenset({Answer.EVICTED, Answer.DRY_RUN, Answer.UNKNOWN})
+
+
+class Limits(NamedTuple):
+    """None is no limit; 0 lets nothing go."""
+
+    total: int | None = None
+    per_node: int | None = None
+    per_namespace: int | None = None
+    per_workload: int | None = None
+
+
+class _Scope(NamedTuple):
+    limit: int | None
+    key: tuple[str, ...]
+    reached: str
+    stop: Stop
+
+
+def _scopes(limits: Limits, pod: Pod) -> tuple[_Scope, ...]:
+    """Return what limits this Pod, in upstream's order: total, node, namespace; then ours."""
+    scopes = [_Scope(limits.total, ("total",), TOTAL_REACHED, Stop.ALL)]
+    if pod.node_name:
+        scopes.append(_Scope(limits.per_node, ("node", pod.node_name), NODE_REACHED, Stop.NODE))
+    scopes.append(
+        _Scope(limits.per_namespace, ("namespace", pod.namespace), NAMESPACE_REACHED, Stop.NO)
+    )
+    owner = workload(pod)
+    if owner is not None:
+        scopes.append(_Scope(limits.per_workload, ("workload", *owner), WORKLOAD_REACHED, Stop.NO))
+    return tuple(scope for scope in scopes if scope.limit is not None)
+
+
+class PassLimits:
+    """Upstream's counting: evictions of one pass, over all profiles and strategies."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits._replace(per_workload=None)
+        self._counts: Counter[tuple[str, ...]] = Counter()
+
+    def check(self, pod: Pod) -> tuple[Held, Stop] | None:
+        """Return which limit holds the Pod, and where the strategy has to stop."""
+        for scope in _scopes(self._limits, pod):
+            assert scope.limit is not None
+            if self._counts[scope.key] + 1 > scope.limit:
+                reason = f"{scope.reached} ({scope.limit})"
+                return Held("limits", reason, (Never(pod.uid),)), scope.stop
+        return None
+
+    def count(self, pod: Pod) -> None:
+        """Count an eviction that was granted."""
+        self._counts.update(scope.key for scope in _scopes(self._limits, pod))
+
+
+class _Permit(NamedTuple):
+    uid: str
+    time: datetime
+    keys: tuple[tuple[str, ...], ...]
+
+
+class LimitsGate(OpenGate):
+    """The same limits in a sliding window. What was sent counts, also when its answer is
+    unknown."""
+
+    NAME: ClassVar[str] = "limits"
+
+    def __init__(self, limits: Limits, *, window: timedelta) -> None:
+        self._limits = limits
+        self._window = window
+        self._permits: deque[_Permit] = deque()
+        self._counts: Counter[tuple[str, ...]] = Counter()
+
+    def check(self, candidate: Candidate, now: datetime, /) -> Held | None:
+        self._expire(now)
+        for scope in _scopes(self._limits, candidate.pod):
+            assert scope.limit is not None
+            if self._counts[scope.key] + 1 > scope.limit:
+                window = f"{self._window.total_seconds():g} s"
+                reason = f"{scope.reached} ({scope.limit} in {window})"
+                return Held(self.NAME, reason, (At(self._frees_at(scope.key, now)),))
+        return None
+
+    def take(self, candidate: Candidate, now: datetime, /) -> None:
+        pod = candidate.pod
+        keys = tuple(scope.key for scope in _scopes(self._limits, pod))
+        self._permits.append(_Permit(pod.uid, now, keys))
+        self._counts.update(keys)
+
+    def give_back(self, candidate: Candidate, now: datetime, /) -> None:
+        for permit in reversed(self._permits):
+            if permit.uid == candidate.pod.uid:
+                self._permits.remove(permit)
+                self._uncount(permit)
+                return
+
+    def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
+        sent_and_lost = outcome.answer is Answer.SERVER_ERROR and outcome.status is not None
+        if outcome.answer not in COUNTED and not sent_and_lost:
+            self.give_back(outcome.candidate, now)
+        return ()
+
+    def _frees_at(self, key: tuple[str, ...], now: datetime) -> datetime:
+        oldest = next((permit for permit in self._permits if key in permit.keys), None)
+        return (oldest.time if oldest is not None else now) + self._window
+
+    def _expire(self, now: datetime) -> None:
+        while self._permits and self._permits[0].time + self._window <= now:
+            self._uncount(self._permits.popleft())
+
+    def _uncount(self, permit: _Permit) -> None:
+        self._counts.subtract(permit.keys)
+        for key in permit.keys:
+            if self._counts[key] <= 0:
+                del self._counts[key]

@@ -1,0 +1,40 @@
+"""Reported: in a dry run nothing goes, so a Pod is told once for each cause and then left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import ClassVar
+
+from reactive_descheduler.api.changes import Action, Change, ClusterEvent, On
+from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.framework.gate import OpenGate
+
+Told = set[tuple[str, tuple[str, ...]]]
+
+
+class ReportedGate(OpenGate):
+    NAME: ClassVar[str] = "reported"
+
+    def __init__(self) -> None:
+        self._told: dict[str, Told] = {}
+
+    def check(self, candidate: Candidate, now: datetime, /) -> Held | None:
+        cause = candidate.cause
+        if (cause.kind, cause.ident) not in self._told.get(candidate.pod.uid, ()):
+            return None
+        wakes = (On(Action.POD_DELETED, candidate.pod.ref),)
+        return Held(self.NAME, "reported already in this dry run", wakes)
+
+    def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
+        if outcome.answer is Answer.DRY_RUN:
+            candidate = outcome.candidate
+            told = self._told.setdefault(candidate.pod.uid, set())
+            told.add((candidate.cause.kind, candidate.cause.ident))
+        return ()
+
+    def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
+        if isinstance(change.old, Pod) and change.new is None:
+            self._told.pop(change.old.uid, None)
+        return ()

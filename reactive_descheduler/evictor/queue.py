@@ -1,0 +1,207 @@
+"""The eviction queue: the latest candidates of each key, those that may go and those that are held.
+
+A new evaluation of a key replaces what the key had here, but for what is in flight. A held
+candidate
+stays, filed under its wakes; a wake returns it to the running order without evaluating its key,
+which
+happens before the send anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from reactive_descheduler.api.changes import Action, At, ClusterEvent, Key, On
+from reactive_descheduler.api.eviction import Candidate, Held
+from reactive_descheduler.api.meta import Ref
+
+_URGENCY_STEP = timedelta(minutes=1)
+
+
+class Statistics(NamedTuple):
+    ready: int
+    held: int
+    in_flight: int
+
+
+class Queued:
+    """One candidate on its way. Identity is that of the object: a replaced one is another."""
+
+    __slots__ = ("candidate", "change_seen", "enqueued", "held", "order", "urgency")
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        *,
+        urgency: int,
+        order: int,
+        enqueued: datetime,
+        change_seen: datetime | None,
+    ) -> None:
+        self.candidate = candidate
+        self.urgency = urgency
+        self.order = order
+        self.enqueued = enqueued
+        self.change_seen = change_seen
+        self.held: Held | None = None
+
+
+class EvictionQueue:
+    """`timer` is asked to call `wake_key` for a key at a time (the one delay queue does it)."""
+
+    def __init__(self, *, timer: Callable[[Key, datetime], None]) -> None:
+        self._timer = timer
+        self._of_key: dict[Key, dict[str, Queued]] = {}
+        self._ready: dict[int, Queued] = {}
+        self._held_on: dict[Ref | None, dict[int, tuple[Action, Queued]]] = {}
+        self._in_flight: dict[str, Queued] = {}
+        self._served: dict[str, int] = {}
+        self._turn = 0
+
+    def replace(
+        self,
+        key: Key,
+        candidates: Sequence[Candidate],
+        *,
+        urgency: int,
+        now: datetime,
+        change_seen: datetime | None,
+    ) -> None:
+        """Let these be the key's candidates, in the strategy's own order."""
+        before = self._of_key.pop(key, {})
+        current: dict[str, Queued] = {}
+        for order, candidate in enumerate(candidates):
+            uid = candidate.pod.uid
+            if uid in self._in_flight:
+                continue
+            known = before.pop(uid, None)
+            if known is not None:
+                # Same Pod: its place and its age in the queue stay. What held it may have changed.
+                known.candidate, known.order = candidate, order
+                current[uid] = known
+                self.release(known)
+                continue
+            entry = Queued(
+                candidate, urgency=urgency, order=order, enqueued=now, change_seen=change_seen
+            )
+            current[uid] = entry
+            self._ready[id(entry)] = entry
+        for entry in before.values():
+            self._remove(entry)
+        if current:
+            self._of_key[key] = current
+
+    def best(self, now: datetime) -> Queued | None:
+        """Return the one that is next among those that nothing is known to hold.
+
+        Order: urgency of the strategy (one step up per minute waited), round robin over namespaces,
+        Pod priority ascending, the strategy's own order.
+        """
+        if not self._ready:
+            return None
+
+        def place(entry: Queued) -> tuple[int, int, int, int]:
+            waited = (now - entry.enqueued) // _URGENCY_STEP
+            pod = entry.candidate.pod
+            priority = pod.template.priority
+            return (
+                entry.urgency - waited,
+                self._served.get(pod.namespace, 0),
+                priority if priority is not None else -(2**31),
+                entry.order,
+            )
+
+        return min(self._ready.values(), key=place)
+
+    def hold(self, entry: Queued, held: Held) -> None:
+        """File the candidate under what it waits for."""
+        self._ready.pop(id(entry), None)
+        entry.held = held
+        for wake in held.wakes:
+            if isinstance(wake, At):
+                self._timer(entry.candidate.key, wake.time)
+            elif isinstance(wake, On):
+                waiting = self._held_on.setdefault(wake.ref, {})
+                action = waiting.get(id(entry), (Action(0), entry))[0]
+                waiting[id(entry)] = (action | wake.action, entry)
+
+    def release(self, entry: Queued) -> None:
+        """Return a held candidate to the running order."""
+        self._unfile(entry)
+        self._ready[id(entry)] = entry
+
+    def drop(self, entry: Queued) -> None:
+        """Take the candidate out: it was rejected, or is no longer offered."""
+        self._remove(entry)
+        key = entry.candidate.key
+        entries = self._of_key.get(key)
+        if entries is not None and entries.get(entry.candidate.pod.uid) is entry:
+            del entries[entry.candidate.pod.uid]
+            if not entries:
+                del self._of_key[key]
+
+    def start(self, entry: Queued) -> None:
+        """Move the candidate to those in flight."""
+        self.drop(entry)
+        pod = entry.candidate.pod
+        self._in_flight[pod.uid] = entry
+        self._turn += 1
+        self._served[pod.namespace] = self._turn
+
+    def finish(self, entry: Queued) -> None:
+        """Its request was answered."""
+        self._in_flight.pop(entry.candidate.pod.uid, None)
+
+    def wake_key(self, key: Key) -> bool:
+        """Return the key's held candidates to the running order; say whether there was one."""
+        woken = [entry for entry in self._of_key.get(key, {}).values() if entry.held is not None]
+        for entry in woken:
+            self.release(entry)
+        return bool(woken)
+
+    def wake(self, event: ClusterEvent) -> bool:
+        """Return to the running order what waits for this; say whether there was one."""
+        woken = [
+            entry
+            for ref in (event.ref, None)
+            for action, entry in tuple(self._held_on.get(ref, {}).values())
+            if action & event.action
+        ]
+        for entry in woken:
+            self.release(entry)
+        return bool(woken)
+
+    def candidates(self) -> Iterator[Queued]:
+        """Yield what is ready or held."""
+        for entries in self._of_key.values():
+            yield from entries.values()
+
+    def offers(self, key: Key) -> Sequence[Candidate]:
+        entries = self._of_key.get(key, {})
+        return [e.candidate for e in sorted(entries.values(), key=lambda entry: entry.order)]
+
+    def in_flight(self) -> Iterable[Queued]:
+        return self._in_flight.values()
+
+    def is_in_flight(self, uid: str) -> bool:
+        return uid in self._in_flight
+
+    def statistics(self) -> Statistics:
+        total = sum(len(entries) for entries in self._of_key.values())
+        return Statistics(len(self._ready), total - len(self._ready), len(self._in_flight))
+
+    def _remove(self, entry: Queued) -> None:
+        self._ready.pop(id(entry), None)
+        self._unfile(entry)
+
+    def _unfile(self, entry: Queued) -> None:
+        if entry.held is None:
+            return
+        for wake in entry.held.wakes:
+            if isinstance(wake, On) and (waiting := self._held_on.get(wake.ref)):
+                waiting.pop(id(entry), None)
+                if not waiting:
+                    del self._held_on[wake.ref]
+        entry.held = None

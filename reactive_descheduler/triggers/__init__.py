@@ -40,10 +40,12 @@ def cluster_events(change: Change) -> Action:
 def touched(change: Change) -> tuple[Ref, ...]:
     """Return the objects under which those who wait may have filed this change.
 
-    The object itself; for a Pod also the nodes it is and was on, and its owners: "a Pod was bound
-    there", "a replica came".
+    The object itself; for a Pod also the nodes it is and was on and its owners ("a Pod was bound
+    there", "a replica came"); for a budget also its namespace ("a budget there selects others").
     """
     refs = {change.ref: None}
+    if change.kind == "PodDisruptionBudget":
+        refs["Namespace", "", change.object.namespace] = None
     for side in (change.old, change.new):
         if isinstance(side, Pod):
             if side.node_name:

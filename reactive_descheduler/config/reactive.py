@@ -146,7 +146,8 @@ class StrategySettings(Arguments):
     settle: Annotated[
         Span | None,
         Field(
-            description="Instead of reactive.settle, default and transient alike; 0s acts at once."
+            description="Instead of reactive.settle.default; 0s acts at once. Transient taints"
+            " wait at least reactive.settle.transient all the same."
         ),
     ] = None
     mode: Annotated[
@@ -326,3 +327,10 @@ class ReactiveSettings(Arguments):
         longest = self.debounce.max_wait if own.max_wait is None else own.max_wait
         # One that is set alone may pass the other, inherited one, which then follows.
         return Debounce(quiet=quiet, max_wait=max(quiet, longest))
+
+    def settle_of(self, strategy: str, *, taint: str = "") -> timedelta:
+        """Return how long a cause must have stood; `taint` is its key where it is a taint."""
+        own = self.strategies.get(strategy, StrategySettings()).settle
+        usual = self.settle.default if own is None else own
+        is_transient = taint in self.settle.transient_taints
+        return max(usual, self.settle.transient) if is_transient else usual

@@ -47,10 +47,6 @@ class Informer:
             case _:
                 return []
 
-    def synced(self, kind: str) -> bool:
-        """Say whether a whole list of this kind was taken in."""
-        return kind in self._listed
-
     def listed_version(self, kind: str) -> str:
         """Return the version of the last list of this kind; empty before the first."""
         return self._listed.get(kind, "")

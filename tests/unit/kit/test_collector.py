@@ -4,7 +4,6 @@ import gc
 from datetime import UTC, datetime
 
 import anyio
-import pytest
 
 from reactive_descheduler.kit.clock import LoopClock, ManualClock
 from reactive_descheduler.kit.collector import (
@@ -67,7 +66,6 @@ def test_the_life_of_a_process() -> None:
     assert pauses == [("sync", 2.0), ("young", 1.0), ("resync", 2.0)]
 
 
-@pytest.mark.looptime
 async def test_a_second_with_events_collects_and_an_idle_one_does_not() -> None:
     fake = FakeGc()
     collector = Collector(fake, LoopClock(START), on_pause=lambda cause, s: None)

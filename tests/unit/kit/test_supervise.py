@@ -17,8 +17,6 @@ from reactive_descheduler.kit.supervise import (
     supervise,
 )
 
-pytestmark = pytest.mark.looptime
-
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 

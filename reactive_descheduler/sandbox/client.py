@@ -47,10 +47,14 @@ class ApiClient:
     TimeoutError if there is none.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, *, token: str | None) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, url: str, *, token: str | None, user_agent: str
+    ) -> None:
         self._session = session
         self._url = url
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = {"User-Agent": user_agent}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
 
     async def request(
         self,
@@ -81,9 +85,12 @@ class ApiClient:
         self, plural: str, namespace: str = "", **query: str
     ) -> tuple[list[JsonObject], str]:
         """The objects, in one page, and the version of the list."""
-        path = BY_PLURAL[plural].path(namespace)
-        answer = await self.request("GET", path, query=query)
-        return objects(answer, "items"), text(answer, "metadata", "resourceVersion")
+        resource = BY_PLURAL[plural]
+        answer = await self.request("GET", resource.path(namespace), query=query)
+        # The items of a list leave these out.
+        type_meta: JsonObject = {"kind": resource.kind, "apiVersion": resource.api_version}
+        items = [type_meta | item for item in objects(answer, "items")]
+        return items, text(answer, "metadata", "resourceVersion")
 
     async def create(self, document: JsonObject) -> JsonObject:
         """Create an object; its kind and namespace ("default" if none) tell where."""
@@ -181,9 +188,13 @@ class ApiClient:
 
 @asynccontextmanager
 async def connect(
-    url: str, *, token: str | None = None, ssl_context: ssl.SSLContext | None = None
+    url: str,
+    *,
+    token: str | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    user_agent: str = "sandbox-client",
 ) -> AsyncIterator[ApiClient]:
     """A client on a connection pool of its own."""
     connector = aiohttp.TCPConnector(limit=0, ssl=ssl_context if ssl_context else True)
     async with aiohttp.ClientSession(connector=connector) as session:
-        yield ApiClient(session, url, token=token)
+        yield ApiClient(session, url, token=token, user_agent=user_agent)

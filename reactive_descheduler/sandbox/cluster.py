@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import base64
 import secrets
+import string
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 import orjson
+from anyio import to_thread
 
 from reactive_descheduler.kit.clock import Clock, SystemClock
 from reactive_descheduler.sandbox.apiserver.certificates import make_certificates
 from reactive_descheduler.sandbox.apiserver.server import ApiServer
+from reactive_descheduler.sandbox.budgets import BudgetController
 from reactive_descheduler.sandbox.client import ApiClient, connect
-from reactive_descheduler.sandbox.faults import Faults
+from reactive_descheduler.sandbox.documents import is_ready
+from reactive_descheduler.sandbox.faults import SPARED_USER_AGENT, Faults
+from reactive_descheduler.sandbox.kubelet import Kubelet, Pace, make_node
+from reactive_descheduler.sandbox.mirror import Mirrors
+from reactive_descheduler.sandbox.nodes import NodeController
+from reactive_descheduler.sandbox.replicas import (
+    DaemonSetController,
+    DeploymentController,
+    GarbageCollector,
+    ReplicaSetController,
+)
+from reactive_descheduler.sandbox.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
     from pathlib import Path
+
+    from anyio.abc import TaskGroup
 
     from reactive_descheduler.sandbox.documents import JsonObject
 
 _HOST = "127.0.0.1"
 _CONTEXT = "sandbox"
+_POLL_EVERY = 0.02  # seconds
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,10 @@ class SandboxCluster:
 @asynccontextmanager
 async def running_sandbox(
     *,
+    nodes: int = 0,
+    zones: int = 2,
+    controllers: bool = True,
+    pace: Pace | None = None,
     port: int = 0,
     tls: bool = True,
     clock: Clock | None = None,
@@ -83,27 +103,74 @@ async def running_sandbox(
     bookmark_every: float = 60.0,
     history: int = 4_000,
 ) -> AsyncIterator[SandboxCluster]:
-    """Run a cluster until the block ends.
+    """Run a cluster until the block ends; its nodes `node-1`... are Ready when the block begins.
 
-    `port` 0 takes a free one. `tls=False` is for tests on virtual time: no certificates, no token.
-    `bookmark_every` is in seconds; `history` bounds the versions that watches can go back to.
+    Nodes are spread over the zones `zone-a`... in turn. Without `controllers` it is an API server
+    alone: nothing is scheduled, started or removed by itself. `port` 0 takes a free one.
+    `tls=False` is for tests on virtual time: no certificates, no token. `bookmark_every` is in
+    seconds; `history` bounds the changes of each resource that watches can go back to.
+
+    With controllers it holds a task group: enter and leave it in the same task.
     """
-    clock = clock or SystemClock()
+    now = _now_of(clock or SystemClock())
     token = secrets.token_urlsafe(24) if tls else None
-    certificates = (
-        await anyio.to_thread.run_sync(make_certificates, _HOST, "localhost") if tls else None
-    )
+    certificates = await to_thread.run_sync(make_certificates, _HOST, "localhost") if tls else None
     server = ApiServer(
-        token=token,
-        now=lambda: clock.now().timestamp(),
-        random=random,
-        bookmark_every=bookmark_every,
-        history=history,
+        token=token, now=now, random=random, bookmark_every=bookmark_every, history=history
     )
     server_context = certificates.server_context if certificates else None
     client_context = certificates.client_context if certificates else None
     async with server.serve(host=_HOST, port=port, ssl_context=server_context) as bound:
         url = f"{'https' if tls else 'http'}://{_HOST}:{bound}"
-        async with connect(url, token=token, ssl_context=client_context) as client:
+        async with connect(
+            url, token=token, ssl_context=client_context, user_agent=SPARED_USER_AGENT
+        ) as client:
             ca_pem = certificates.ca_pem if certificates else None
-            yield SandboxCluster(url, ca_pem, token, client, server)
+            cluster = SandboxCluster(url, ca_pem, token, client, server)
+            if not controllers:
+                await _create_nodes(client, nodes, zones)
+                yield cluster
+                return
+            async with anyio.create_task_group() as tasks:
+                _start_controllers(tasks, client, now=now, pace=pace or Pace())
+                await _create_nodes(client, nodes, zones)
+                await _until_ready(client)
+                yield cluster
+                tasks.cancel_scope.cancel()
+
+
+def _now_of(clock: Clock) -> Callable[[], float]:
+    return lambda: clock.now().timestamp()
+
+
+async def _create_nodes(client: ApiClient, count: int, zones: int) -> None:
+    for number in range(count):
+        zone = f"zone-{string.ascii_lowercase[number % zones]}"
+        await client.create(make_node(f"node-{number + 1}", zone=zone))
+
+
+async def _until_ready(client: ApiClient) -> None:
+    while not all(map(is_ready, (await client.list("nodes"))[0])):  # noqa: ASYNC110 - over HTTP
+        await anyio.sleep(_POLL_EVERY)
+
+
+def _start_controllers(
+    tasks: TaskGroup, client: ApiClient, *, now: Callable[[], float], pace: Pace
+) -> None:
+    mirrors = Mirrors(client)
+    kubelet = Kubelet(client, mirrors, now=now, pace=pace)
+    for controller in (
+        Scheduler(client, mirrors),
+        DeploymentController(client, mirrors),
+        ReplicaSetController(client, mirrors),
+        DaemonSetController(client, mirrors),
+        GarbageCollector(client, mirrors),
+        BudgetController(client, mirrors, now=now),
+        NodeController(client, mirrors, now=now),
+        kubelet,
+    ):
+        tasks.start_soon(controller.run)
+    tasks.start_soon(kubelet.run_heartbeats)
+    # Last: their first lists call the listeners, which need the controllers running.
+    for mirror in mirrors.all():
+        tasks.start_soon(mirror.run)

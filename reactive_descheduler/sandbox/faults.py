@@ -1,4 +1,8 @@
-"""Named fault points of the embedded API server, for tests and simulations."""
+"""Named fault points of the embedded API server, for tests and simulations.
+
+They strike clients from outside. The cluster's own controllers and its set-up client, known by
+their user agent, are spared, so that a fault tests the program and not the sandbox.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ import anyio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+SPARED_USER_AGENT = "sandbox-internal"
 
 Verb: TypeAlias = Literal[
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"
@@ -51,7 +57,7 @@ class Faults:
     def __init__(self) -> None:
         self.active: list[Fault] = []
         self._silent: set[str | None] = set()
-        self._cutters: dict[Callable[[], None], str] = {}
+        self._watches: dict[Callable[[], None], tuple[str, bool]] = {}
         self._speaks = anyio.Event()
 
     def add(self, fault: Fault) -> Fault:
@@ -73,9 +79,16 @@ class Faults:
                 return fault
         return None
 
-    def cut_watches(self, resource: str | None = None) -> int:
-        """Close the connections of open watches at once; gives their number."""
-        doomed = [cut for cut, name in self._cutters.items() if resource in (None, name)]
+    def cut_watches(self, resource: str | None = None, *, spared: bool = False) -> int:
+        """Close the connections of open watches at once; gives their number.
+
+        `spared` takes the cluster's own along.
+        """
+        doomed = [
+            cut
+            for cut, (name, is_spared) in self._watches.items()
+            if resource in (None, name) and (spared or not is_spared)
+        ]
         for cut in doomed:
             cut()
         return len(doomed)
@@ -91,15 +104,17 @@ class Faults:
 
     @property
     def open_watches(self) -> list[str]:
-        """The resource of each open watch."""
-        return list(self._cutters.values())
+        """The resource of each open watch from outside."""
+        return [name for name, spared in self._watches.values() if not spared]
 
-    def register_watch(self, resource: str, cut: Callable[[], None]) -> Callable[[], None]:
+    def register_watch(
+        self, resource: str, cut: Callable[[], None], *, spared: bool
+    ) -> Callable[[], None]:
         """Called by each watch as it opens; gives what it calls as it closes."""
-        self._cutters[cut] = resource
+        self._watches[cut] = (resource, spared)
 
         def unregister() -> None:
-            self._cutters.pop(cut, None)
+            self._watches.pop(cut, None)
 
         return unregister
 

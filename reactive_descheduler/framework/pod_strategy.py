@@ -36,6 +36,17 @@ class PodArguments(Arguments):
     ] = None
 
 
+def one_of(known: frozenset[str]) -> Callable[[str], str]:
+    """Return a check that names what is allowed, in order of the alphabet."""
+
+    def check(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"must be one of {', '.join(sorted(known))}, not {value!r}")
+        return value
+
+    return check
+
+
 class Violation(NamedTuple):
     """A placement that is wrong now."""
 
@@ -97,8 +108,10 @@ class PodStrategy(ABC):
     EVENTS: ClassVar[tuple[Subscription, ...]]
     FINISHED_TOO: ClassVar[bool] = False
     """Whether Pods that have succeeded or failed are looked at (spec/strategies 1.3)."""
-    READS: ClassVar[Action]
-    """What the predicate reads of the Pod and of its node; any of these may end a violation."""
+    READS_POD: ClassVar[Action] = Action(0)
+    READS_NODE: ClassVar[Action] = Action(0)
+    """What the predicate reads of the Pod and of its node, beside what every strategy does: any of
+    these may end a violation."""
 
     def __init__(
         self, arguments: PodArguments, *, profile: int, predicates: Sequence[Predicate]
@@ -176,7 +189,10 @@ class PodStrategy(ABC):
         found = predicate(view, pod, node)
         if found is None:
             return None
-        view.note(On(_POD_MATTERS | self.READS, pod.ref), On(_NODE_MATTERS | self.READS, node.ref))
+        view.note(
+            On(_POD_MATTERS | self.READS_POD, pod.ref),
+            On(_NODE_MATTERS | self.READS_NODE, node.ref),
+        )
         if isinstance(found, NotYet):
             return Rejection(self.NAME, found.reason, (At(found.due),), pod.ref)
         refused = view.filter(pod) or view.pre_eviction(pod) or self._refuses(view, pod, node)

@@ -1,0 +1,72 @@
+"""The strategies that there are, in one table.
+
+To add one: a file with its arguments and its class, and its line in IN_TREE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from reactive_descheduler.config.args import Arguments
+from reactive_descheduler.config.loaded import PluginSpec
+from reactive_descheduler.framework.pod_strategy import PodStrategy
+from reactive_descheduler.framework.strategy import Phase, Strategy
+
+from .pod_life_time import PodLifeTime, PodLifeTimeArguments
+from .remove_pods_having_too_many_restarts import (
+    RemovePodsHavingTooManyRestarts,
+    TooManyRestartsArguments,
+)
+from .remove_pods_violating_node_affinity import (
+    NodeAffinityArguments,
+    RemovePodsViolatingNodeAffinity,
+)
+from .remove_pods_violating_node_taints import NodeTaintsArguments, RemovePodsViolatingNodeTaints
+
+
+class InTree(NamedTuple):
+    """A strategy of ours and what the rest has to know of it."""
+
+    strategy: Callable[..., Strategy]
+    """Its class, called as `(arguments, *, profile, corrections, evictor)`."""
+    urgency: int
+    """Whose candidates go first when there are more than may go now; lower is more urgent."""
+    spec: PluginSpec
+
+
+def _built(strategy: type[PodStrategy], arguments: type[Arguments], urgency: int) -> InTree:
+    spec = PluginSpec(strategy.NAME, frozenset({strategy.PHASE.value}), arguments)
+    return InTree(strategy, urgency, spec)
+
+
+def _not_built(phase: Phase, name: str) -> PluginSpec:
+    return PluginSpec(name, frozenset({phase.value}), None)
+
+
+IN_TREE: tuple[InTree, ...] = (
+    # The node says that it does not want them: the sooner the better.
+    _built(RemovePodsViolatingNodeTaints, NodeTaintsArguments, 0),
+    # They should not be there, but they work.
+    _built(RemovePodsViolatingNodeAffinity, NodeAffinityArguments, 10),
+    # They are where they may be, and do not work well.
+    _built(RemovePodsHavingTooManyRestarts, TooManyRestartsArguments, 20),
+    # They have waited for long and can wait longer.
+    _built(PodLifeTime, PodLifeTimeArguments, 30),
+)
+"""Ordered by urgency."""
+
+NOT_BUILT: tuple[PluginSpec, ...] = (
+    _not_built(Phase.DESCHEDULE, "RemoveFailedPods"),
+    _not_built(Phase.DESCHEDULE, "RemovePodsViolatingInterPodAntiAffinity"),
+    _not_built(Phase.BALANCE, "HighNodeUtilization"),
+    _not_built(Phase.BALANCE, "LowNodeUtilization"),
+    _not_built(Phase.BALANCE, "RemoveDuplicates"),
+    _not_built(Phase.BALANCE, "RemovePodsViolatingTopologySpreadConstraint"),
+)
+"""Upstream has them; a policy that enables one is refused by its name."""
+
+PLUGINS: Mapping[str, PluginSpec] = {
+    spec.name: spec for spec in (*(each.spec for each in IN_TREE), *NOT_BUILT)
+}
+"""What the loader of policies has to know."""

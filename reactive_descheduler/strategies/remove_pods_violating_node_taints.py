@@ -77,7 +77,7 @@ class RemovePodsViolatingNodeTaints(PodStrategy):
         # Only for the correction that takes a cordon's taint as no order to leave.
         Subscription(Action.NODE_SCHEDULABLE, Scope.NODE, _may_violate),
     )
-    READS: ClassVar[Action] = Action.NODE_TAINTS | Action.NODE_SCHEDULABLE
+    READS_NODE: ClassVar[Action] = Action.NODE_TAINTS | Action.NODE_SCHEDULABLE
 
     def __init__(
         self,

@@ -1,0 +1,152 @@
+"""RemovePodsViolatingNodeAffinity: evicts Pods whose node does not, or no longer, suit them.
+
+Required: the Pod's selector and affinity refuse its node. Preferred: some other node of the cycle
+weighs more, whether it would take the Pod or not. In both cases the Pod must fit some node of the
+cycle, its own among them; for a required one that is another node, as its own refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, ClassVar
+
+import structlog
+from pydantic import Field
+
+from reactive_descheduler.api.changes import Action, Change, Key, On
+from reactive_descheduler.api.eviction import Cause, Rejection
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.scheduling.fit import misfit
+from reactive_descheduler.api.scheduling.node_affinity import accepts, label_keys, preferred_weight
+from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.config.args import Listed
+from reactive_descheduler.config.corrections import Correction, Corrections
+from reactive_descheduler.config.evictor import DefaultEvictorArguments
+from reactive_descheduler.framework.fitting import Fitting, loss_wake, room_wakes
+from reactive_descheduler.framework.pod_strategy import (
+    COMMON_EVENTS,
+    PodArguments,
+    PodStrategy,
+    Predicate,
+    Violation,
+)
+from reactive_descheduler.framework.strategy import Scope, Subscription, View
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class NodeAffinityArguments(PodArguments):
+    """Arguments of RemovePodsViolatingNodeAffinity."""
+
+    node_affinity_type: Annotated[
+        Listed[str],
+        Field(
+            min_length=1,
+            description=f"Passes, in order: {REQUIRED}, {PREFERRED}; others do nothing.",
+        ),
+    ]
+
+
+def _raises_weight(change: Change, lister: Lister, key: Key) -> bool:
+    """Say whether the changed node now suits the Pod better than its own."""
+    pod, node = lister.pod(key.unit[0]), change.new
+    if pod is None or not isinstance(node, Node) or not node.ready:
+        return False
+    own = lister.node(pod.node_name)
+    weight = preferred_weight(pod.template, node)
+    return own is not None and weight > preferred_weight(pod.template, own)
+
+
+class RemovePodsViolatingNodeAffinity(PodStrategy):
+    NAME: ClassVar[str] = "RemovePodsViolatingNodeAffinity"
+    EVENTS: ClassVar[tuple[Subscription, ...]] = (
+        *COMMON_EVENTS,
+        # Selectors and affinity of a running Pod stay; a new API server may see it otherwise.
+        Subscription(Action.POD_SPEC, Scope.POD),
+        # Preferred affinity compares with every node of the cycle.
+        Subscription(
+            Action.NODE_ADDED | Action.NODE_LABELS | Action.NODE_READY, Scope.ALL, _raises_weight
+        ),
+    )
+
+    def __init__(
+        self,
+        arguments: NodeAffinityArguments,
+        *,
+        profile: int,
+        corrections: Corrections,
+        evictor: DefaultEvictorArguments | None = None,
+    ) -> None:
+        known: dict[str, Predicate] = {REQUIRED: self._mismatch, PREFERRED: self._better_elsewhere}
+        for name in arguments.node_affinity_type:
+            if name not in known:
+                structlog.get_logger().warning("unknown node affinity type", type=name)
+        passes = [known[name] for name in arguments.node_affinity_type if name in known]
+        super().__init__(arguments, profile=profile, predicates=passes)
+        self._compares = PREFERRED in arguments.node_affinity_type
+        self._fitting = Fitting()
+        self._looks_elsewhere = not (
+            Correction.NODE_FIT_FALSE in corrections
+            and evictor is not None
+            and evictor.node_fit_written
+            and not evictor.node_fit
+        )
+
+    def keys_for(self, scope: Scope, change: Change, lister: Lister, /) -> Iterable[Key]:
+        if scope is not Scope.ALL:
+            return super().keys_for(scope, change, lister)
+        if not self._compares:
+            return ()
+        return (
+            self._key(pod)
+            for pod in lister.pods()
+            if pod.template.preferred_node_affinity and pod.node_name
+        )
+
+    def breaks(self, cause: Cause, change: Change, /) -> bool:
+        """Say whether a node that the cause stands on left, or a label that it reads changed."""
+        if change.ref not in cause.objects:
+            return False
+        old, new = change.old, change.new
+        if not isinstance(old, Node) or not isinstance(new, Node) or not new.ready:
+            return True
+        _node, _uid, *keys = cause.ident
+        return any(old.labels.get(key) != new.labels.get(key) for key in keys)
+
+    def _mismatch(self, _view: View, pod: Pod, node: Node) -> Violation | None:
+        if pod.template.required_node_affinity is None or accepts(pod.template, node):
+            return None
+        cause = Cause("required-affinity", _ident(pod, node), (node.ref,))
+        return Violation(cause, f"its selector or required affinity refuses node {node.name}")
+
+    def _better_elsewhere(self, view: View, pod: Pod, node: Node) -> Violation | None:
+        if not pod.template.preferred_node_affinity:
+            return None
+        weight = preferred_weight(pod.template, node)
+        best = max(view.nodes.values(), key=lambda each: preferred_weight(pod.template, each))
+        best_weight = preferred_weight(pod.template, best)
+        if best_weight <= weight:
+            return None
+        view.note(On(Action.NODE_REMOVED | Action.NODE_READY | Action.NODE_LABELS, best.ref))
+        cause = Cause("preferred-affinity", _ident(pod, node), (node.ref, best.ref))
+        reason = f"it prefers {best.name} (weight {best_weight}) to {node.name} (weight {weight})"
+        return Violation(cause, reason)
+
+    def _refuses(self, view: View, pod: Pod, node: Node) -> Rejection | None:
+        if not self._looks_elsewhere:
+            return None
+        if misfit(pod, node, view.lister) is None:
+            witness: Node | None = node
+        else:
+            witness = self._fitting.elsewhere(pod, view.nodes.values(), view.lister)
+        if witness is None:
+            return Rejection(self.NAME, "it fits no node of the cycle", room_wakes(pod), pod.ref)
+        view.note(loss_wake(pod, witness))
+        return None
+
+
+def _ident(pod: Pod, node: Node) -> tuple[str, ...]:
+    """Name what the verdict stands on: node, Pod, and the keys of the labels that were read."""
+    return (node.name, pod.uid, *sorted(label_keys(pod.template)))

@@ -27,9 +27,9 @@ class NodeRequests:
 
     def update(self, old: Pod | None, new: Pod | None) -> None:
         """Follow one change of one Pod."""
-        if old is not None and _counts(old):
+        if old is not None and takes_room(old):
             self._add(old, -1)
-        if new is not None and _counts(new):
+        if new is not None and takes_room(new):
             self._add(new, 1)
 
     def requests(self, node_name: str) -> Amounts:
@@ -51,7 +51,7 @@ class NodeRequests:
         """Return what `snapshot` must be for these Pods, worked out from scratch."""
         on_nodes: dict[str, list[Pod]] = {}
         for pod in pods:
-            if _counts(pod):
+            if takes_room(pod):
                 on_nodes.setdefault(pod.node_name, []).append(pod)
         return {
             name: NodeLoad(total_requests(found), len(found)) for name, found in on_nodes.items()
@@ -80,5 +80,6 @@ def total_requests(pods: Iterable[Pod]) -> dict[str, int]:
     return {resource: amount for resource, amount in total.items() if amount}
 
 
-def _counts(pod: Pod) -> bool:
+def takes_room(pod: Pod) -> bool:
+    """Say whether a Pod counts on some node: bound and neither Succeeded nor Failed."""
     return bool(pod.node_name) and pod.active

@@ -12,7 +12,7 @@ from reactive_descheduler.api.surroundings import (
     PodDisruptionBudget,
     PriorityClass,
 )
-from reactive_descheduler.cache.counts import total_requests
+from reactive_descheduler.cache.counts import takes_room, total_requests
 from reactive_descheduler.cache.indexes import PodIndex
 from reactive_descheduler.cache.store import Store
 
@@ -129,6 +129,6 @@ class Lister:
             self._gone_at, self._gone_by_node = self._store.version, {}
             for uid in self._gone:
                 pod = self._store.pods().get(uid)
-                if pod is not None and pod.active:
+                if pod is not None and takes_room(pod):
                     self._gone_by_node.setdefault(pod.node_name, []).append(pod)
         return self._gone_by_node.get(node_name, ())

@@ -64,7 +64,6 @@ def load_policy(
     if corrections is None:
         corrections = _raw_corrections(document)
     findings = Findings(strict=Correction.STRICT_DOCUMENTS in corrections)
-    findings.refuse_if_strict(document.duplicates)
     policy = _read(_body(document, findings), findings)
     findings.refuse(selector_findings(policy.node_selector or "", ("nodeSelector",)))
     findings.refuse(metrics_findings(policy))
@@ -75,6 +74,7 @@ def load_policy(
     profiles = tuple(
         reader.read(profile, ("profiles", index)) for index, profile in enumerate(policy.profiles)
     )
+    findings.refuse_if_strict(document.duplicates)  # last, for what stands below is wrong besides
     if findings.errors:
         raise PolicyError(source, _problems(document, findings.errors))
     return LoadedPolicy(

@@ -305,6 +305,11 @@ reactive: {resync: x}
     ]
 
 
+def test_a_mistake_below_a_key_written_twice_is_told_too(refuse: Refuse) -> None:
+    problems = refuse("profiles: []\nprofiles:\n- name: 5\n")
+    assert [problem.path for problem in problems] == ["profiles", "profiles[0].name"]
+
+
 def test_a_refusal_reads_well(load: Load) -> None:
     with pytest.raises(PolicyError) as refusal:
         load("profiles:\n- plugin: []\n")

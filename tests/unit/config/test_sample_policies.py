@@ -1,0 +1,49 @@
+"""Every sample policy loads, strictly, and enables what its name says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reactive_descheduler.config.corrections import NONE, Corrections
+from reactive_descheduler.config.load import LoadedPolicy, load_policy
+from reactive_descheduler.strategies import IN_TREE, PLUGINS
+
+SAMPLES = sorted((Path(__file__).parents[3] / "config").glob("*.yaml"))
+BUILT = {each.spec.name for each in IN_TREE}
+
+
+def _load(sample: Path, corrections: Corrections | None = None) -> LoadedPolicy:
+    plugins = {spec.name: spec for spec in PLUGINS}
+    text = sample.read_bytes()
+    return load_policy(text, source=sample.name, plugins=plugins, corrections=corrections)
+
+
+def _enabled(policy: LoadedPolicy) -> set[str]:
+    return {
+        plugin.name
+        for profile in policy.profiles
+        for plugin in (*profile.deschedule, *profile.balance)
+    }
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_a_sample_loads_without_a_word(sample: Path) -> None:
+    policy = _load(sample)
+    assert policy.warnings == ()
+    assert _enabled(policy)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_a_sample_serves_upstream_too(sample: Path) -> None:
+    # With no correction in force a document is read as upstream reads it.
+    policy = _load(sample, NONE)
+    assert policy.warnings == ()
+
+
+def test_every_strategy_has_a_sample_and_one_has_all() -> None:
+    enabled = {sample.name: _enabled(_load(sample)) for sample in SAMPLES}
+    assert enabled["sample-policy.yaml"] == BUILT
+    alone = {name for names in enabled.values() if len(names) == 1 for name in names}
+    assert alone == BUILT

@@ -15,9 +15,8 @@ BUILT = {each.spec.name for each in IN_TREE}
 
 
 def _load(sample: Path, corrections: Corrections | None = None) -> LoadedPolicy:
-    plugins = {spec.name: spec for spec in PLUGINS}
     text = sample.read_bytes()
-    return load_policy(text, source=sample.name, plugins=plugins, corrections=corrections)
+    return load_policy(text, source=sample.name, plugins=PLUGINS, corrections=corrections)
 
 
 def _enabled(policy: LoadedPolicy) -> set[str]:

@@ -123,7 +123,7 @@ def test_a_good_document_is_loaded_without_a_word(load: Load, text: str) -> None
          "profiles[0].pluginConfig[0].args", 3, "must be a mapping"),
         ("profiles:\n- pluginConfig:\n  - name: Count\n    args:\n      threshold: 0\n",
          "profiles[0].pluginConfig[0].args.threshold", 7, "at least 1, not 0"),
-        ("profiles:\n- pluginConfig:\n  - name: Count\n    args:\n      treshold: 1\n",
+        ("profiles:\n- pluginConfig:\n  - name: Count\n    args:\n      thresholdd: 1\n",
          "profiles[0].pluginConfig[0].args.threshold", 6, "is required"),
         ("profiles: [{pluginConfig: [{name: Someday}]}]", "profiles[0].pluginConfig[0].name", 3,
          "Someday is not built yet"),
@@ -197,7 +197,7 @@ def test_a_mistake_is_refused_however_strict(
          "profiles[0].pluginConfig[0].args.nodeSelector", 3, "a in (b"),
         ("metricsProviders: [{source: Graphite}]", "metricsProviders[0].source", 3, "'Graphite'"),
         ("gracePeriodSeconds: -1", "gracePeriodSeconds", 3, "negative"),
-        ("reactive: {debouce: {}}", "reactive.debouce", 3, "did you mean debounce?"),
+        ("reactive: {debouncee: {}}", "reactive.debouncee", 3, "did you mean debounce?"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip

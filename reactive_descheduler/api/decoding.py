@@ -21,6 +21,18 @@ from reactive_descheduler.api.templates import TemplateTable
 
 W = TypeVar("W")
 
+KINDS = frozenset(
+    {
+        "Pod",
+        "Node",
+        "Namespace",
+        "PodDisruptionBudget",
+        "PersistentVolumeClaim",
+        "PriorityClass",
+    }
+)
+"""The kinds that have a read view."""
+
 _GONE = 410
 _HEAD = 32
 """Bytes of a line in which its type stands: the API server writes it first."""
@@ -55,7 +67,10 @@ class _Codec(Protocol):
 
 
 class Decoder:
-    """Decodes all kinds; owns the tables through which Pods share their templates."""
+    """Decodes all kinds; owns the tables through which Pods share their templates.
+
+    A kind other than those of KINDS is a KeyError.
+    """
 
     def __init__(self) -> None:
         self._templates = TemplateTable()
@@ -83,8 +98,15 @@ class Decoder:
             return projection.opaque(kind, _identity(kind, raw), _why(error))
 
     def decode_object(self, kind: str, manifest: Mapping[str, object]) -> KubeObject:
-        """Return the view of an object that is no longer text: out of a dump, or of a test."""
-        return self.decode(kind, orjson.dumps(manifest))
+        """Return the view of an object that is no longer text: out of a dump, or of a test.
+
+        Raises UnreadableError, as `decode` does, and for what JSON cannot say.
+        """
+        try:
+            raw = orjson.dumps(manifest)
+        except orjson.JSONEncodeError as error:
+            raise UnreadableError(f"not an object of kind {kind}: {error}") from error
+        return self.decode(kind, raw)
 
     def decode_list(self, kind: str, body: bytes) -> DecodedList:
         """Return the views of one page of a list. Raises UnreadableError for what is no list.

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from reactive_descheduler.api.changes import WatchEventType
-from reactive_descheduler.api.decoding import Decoder, UnreadableError
+from reactive_descheduler.api.decoding import KINDS, Decoder, UnreadableError
 from reactive_descheduler.api.errors import ApiStatusError, ExpiredError
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import ContainerStatus, Pod, PodCondition
@@ -478,6 +478,18 @@ def test_every_kind_can_be_opaque(
 def test_what_has_no_name_is_refused(decoder: Decoder, raw: bytes) -> None:
     with pytest.raises(UnreadableError):
         decoder.decode("Pod", raw)
+
+
+@pytest.mark.parametrize("wrong", [{1: "x"}, {"metadata": {"name": object()}}])
+def test_what_json_cannot_say_is_refused(decoder: Decoder, wrong: Manifest) -> None:
+    with pytest.raises(UnreadableError):
+        decoder.decode_object("Pod", wrong)
+
+
+def test_every_kind_is_decoded(decoder: Decoder) -> None:
+    for kind in KINDS:
+        found = decoder.decode_object(kind, {"metadata": {"name": "x"}})
+        assert (type(found).__name__, found.name, found.opaque) == (kind, "x", "")
 
 
 def test_list_is_read_with_its_version_and_token(decoder: Decoder) -> None:

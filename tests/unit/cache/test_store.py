@@ -216,3 +216,14 @@ def test_lister_version_moves_with_each_change() -> None:
     before = lister.version
     store.put(view(make_node("a", version="2")))
     assert lister.version > before
+
+
+def test_budgets_of_a_pod_stay_right_while_workloads_come_and_go() -> None:
+    store = cluster_store(make_budget())
+    lister = Lister(store)
+    for turn in range(200):
+        labels = {"app": "web" if turn % 2 else "db", "turn": str(turn)}
+        pod = pod_view(make_pod(uid=str(turn), labels=labels))
+        store.put(pod)
+        assert len(lister.budgets_of(pod)) == turn % 2
+        store.remove(pod)

@@ -79,7 +79,7 @@ def set_up(*, verbosity: int = 0, format: str = "text", stream: TextIO, clock: C
             "list[structlog.typing.Processor]",
             [
                 _up_to(verbosity),
-                structlog.processors.add_log_level,
+                _add_level,
                 _stamp(clock),
                 _name_errors,
                 *(_json_renderers() if format == "json" else _text_renderers(stream)),
@@ -114,6 +114,12 @@ def _up_to(verbosity: int) -> Callable[[object, str, EventDict], EventDict]:
         return event
 
     return drop_finer
+
+
+def _add_level(_: object, method: str, event: EventDict) -> EventDict:
+    """Whatever its verbosity, information is information."""
+    event["level"] = "info" if "v" in event else method
+    return event
 
 
 def _stamp(clock: Clock) -> Callable[[object, str, EventDict], EventDict]:

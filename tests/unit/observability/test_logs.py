@@ -40,7 +40,7 @@ def test_a_json_line_has_message_time_level_and_fields() -> None:
     get_logger("evictor").bind(profile="main").verbose(1, "Evicted pod", pod="shop/web-1")
     assert json.loads(stream.getvalue()) == {
         "ts": "2026-01-02T03:04:05.000600Z",
-        "level": "debug",
+        "level": "info",
         "msg": "Evicted pod",
         "logger": "evictor",
         "v": 1,

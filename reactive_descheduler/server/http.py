@@ -98,7 +98,11 @@ class _Scrape:
         self._metrics = metrics
 
     async def metrics(self, _: web.Request) -> web.StreamResponse:
-        # Ours in the loop, where what they are read from stands still; /proc beside it.
-        ours = self._metrics.render()
-        process = await anyio.to_thread.run_sync(render_process)
-        return web.Response(body=ours + process, headers={"Content-Type": CONTENT_TYPE})
+        # Read in the loop, where what is read stands still; rendered beside it, since thousands of
+        # series take longer than the loop may stand.
+        self._metrics.refresh()
+        text = await anyio.to_thread.run_sync(self._render)
+        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
+
+    def _render(self) -> bytes:
+        return self._metrics.render() + render_process()

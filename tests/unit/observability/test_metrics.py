@@ -24,7 +24,7 @@ def metrics() -> Metrics:
 
 def series(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
     """Samples of that name after a scrape; label values in alphabetical order of the labels."""
-    metrics.render()
+    metrics.refresh()
     return {
         tuple(value for _, value in sorted(sample.labels.items())): sample.value
         for family in metrics.registry.collect()
@@ -128,7 +128,3 @@ def test_gauges_are_set_when_somebody_looks(metrics: Metrics) -> None:
     assert series(metrics, "reactive_descheduler_parked_keys") == {(): 7}
     parked[0] = 8
     assert series(metrics, "reactive_descheduler_parked_keys") == {(): 8}
-
-
-async def test_rendering_in_the_loop_is_no_blocking_call(metrics: Metrics) -> None:
-    assert b"descheduler_build_info" in metrics.render()

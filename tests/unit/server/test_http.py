@@ -49,11 +49,14 @@ async def fetch(
 
 
 async def test_metrics_are_served_with_those_of_the_process() -> None:
-    async with listen(metrics=Metrics(BuildInfo("0.1.0"))) as url:
+    metrics = Metrics(BuildInfo("0.1.0"))
+    metrics.on_scrape(lambda: metrics.bucket_tokens.set(7))
+    async with listen(metrics=metrics) as url:
         status, content_type, text = await fetch(f"{url}/metrics")
     assert (status, content_type) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert "# TYPE descheduler_pods_evicted_total counter" in text
     assert "# TYPE descheduler_pods_evicted counter" in text
+    assert "reactive_descheduler_bucket_tokens 7.0" in text
     assert "process_cpu_seconds_total " in text
 
 

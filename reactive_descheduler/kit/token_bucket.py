@@ -20,8 +20,9 @@ outage."""
 FLOOR = 1 / 32
 """The least share of the configured rate. Slow enough to relieve a server, fast enough to notice
 that it is well again."""
-_ROUNDING = 1e-9
-"""A token counts as there when this little is missing: at `next_at()` one must be."""
+_EARLY = 1e-6
+"""Seconds by which a token may be taken before it is due. Wall clock times end at microseconds:
+whoever turned `next_at()` into one and slept until then must find the token."""
 
 
 class BucketStatistics(NamedTuple):
@@ -58,7 +59,9 @@ class TokenBucket:
     def available(self) -> int:
         """Return how many tokens could be taken now."""
         now = self._fill()
-        return 0 if self._filled_at > now else math.floor(self._tokens + _ROUNDING)
+        if self._filled_at > now or not self._rate:
+            return 0
+        return math.floor(self._tokens + self._rate * _EARLY)
 
     def take(self) -> None:
         """Take one token, which the caller saw there in the same synchronous step.
@@ -67,7 +70,8 @@ class TokenBucket:
         """
         if not self.available():
             raise RuntimeError("no token to take")
-        self._tokens = max(0.0, self._tokens - 1)
+        # A hair below zero where the token was taken early: that is owed, not given away.
+        self._tokens -= 1
 
     def give_back(self) -> None:
         """Give back a token that was taken and not used."""
@@ -106,7 +110,7 @@ class TokenBucket:
     def statistics(self) -> BucketStatistics:
         now = self._fill()
         return BucketStatistics(
-            tokens=self._tokens,
+            tokens=max(0.0, self._tokens),
             burst=self._burst,
             rate=self._rate,
             ceiling=self._ceiling,

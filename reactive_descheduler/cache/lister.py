@@ -13,36 +13,36 @@ from reactive_descheduler.api.surroundings import (
     PriorityClass,
 )
 from reactive_descheduler.cache.counts import takes_room, total_requests
+from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.indexes import PodIndex
 from reactive_descheduler.cache.store import Store
 
-_NONE_GONE: Mapping[str, Pod] = {}
+_NONE_GONE = GonePods()
 
 
 class Lister:
     """Reads the store, live: what it returned before a change may be stale after it.
 
-    With `gone`, Pods that are still there count as gone in every list, count and sum.
+    With `gone`, Pods that are still there count as gone in every list, count and sum; whoever owns
+    it may go on filling it.
     """
 
-    def __init__(self, store: Store, gone: Mapping[str, Pod] = _NONE_GONE) -> None:
+    def __init__(self, store: Store, gone: GonePods = _NONE_GONE) -> None:
         self._store = store
         self._gone = gone
-        self._gone_at = -1
-        self._gone_by_node: dict[str, list[Pod]] = {}
 
     @property
     def version(self) -> int:
         """Moves with every change that was applied to the store."""
         return self._store.version
 
-    def less(self, gone: Mapping[str, Pod]) -> Lister:
-        """Return the same face with these Pods, by UID, taken as gone too.
+    def less(self, gone: GonePods) -> Lister:
+        """Return the same face with these Pods taken as gone, now and as `gone` goes on changing.
 
         Costs in proportion to `gone`, whatever the size of the cluster. Pods that the store no
         longer has are no matter.
         """
-        return Lister(self._store, {**self._gone, **gone})
+        return Lister(self._store, gone)
 
     def pods(self) -> Iterable[Pod]:
         """Return all Pods, in no particular order."""
@@ -125,10 +125,6 @@ class Lister:
         """Return those gone Pods that the node's counts hold, as the store knows them now."""
         if not self._gone:
             return ()
-        if self._gone_at != self._store.version:
-            self._gone_at, self._gone_by_node = self._store.version, {}
-            for uid in self._gone:
-                pod = self._store.pods().get(uid)
-                if pod is not None and takes_room(pod):
-                    self._gone_by_node.setdefault(pod.node_name, []).append(pod)
-        return self._gone_by_node.get(node_name, ())
+        known = self._store.pods()
+        pods = (known.get(uid) for uid in self._gone.on(node_name))
+        return [pod for pod in pods if pod is not None and takes_room(pod)]

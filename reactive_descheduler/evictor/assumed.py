@@ -7,13 +7,13 @@ on a fresh stream, one GET decides (design 5.2, 5.5): an answer that got lost is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reactive_descheduler.api.changes import Change
 from reactive_descheduler.api.eviction import Answer, EvictionOutcome
 from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.cache.gone import GonePods
 
 ASSUME_FOR = timedelta(seconds=60)
 
@@ -27,19 +27,15 @@ class Assumption(NamedTuple):
 class Assumed:
     def __init__(self) -> None:
         self._going: dict[str, Assumption] = {}
-        self._pods: dict[str, Pod] = {}
-
-    @property
-    def pods(self) -> Mapping[str, Pod]:
-        """Return the Pods by UID; live, so that one view of it serves for good."""
-        return self._pods
+        self.pods = GonePods()
+        """The Pods; live, so that one lister over it serves for good."""
 
     def add(self, outcome: EvictionOutcome) -> None:
         """Assume what this answer means for the Pod."""
         if outcome.answer in (Answer.EVICTED, Answer.UNKNOWN):
             pod = outcome.candidate.pod
             self._going[pod.uid] = Assumption(pod, outcome.ended, outcome.answer)
-            self._pods[pod.uid] = pod
+            self.pods.add(pod)
 
     def on_change(self, change: Change) -> None:
         """Drop the assumption once the watch shows what became of the Pod."""
@@ -53,7 +49,7 @@ class Assumed:
 
     def drop(self, uid: str) -> None:
         self._going.pop(uid, None)
-        self._pods.pop(uid, None)
+        self.pods.drop(uid)
 
     def keep(self, uid: str, now: datetime) -> None:
         """Assume for another while: it could not be looked up."""

@@ -9,6 +9,7 @@ from reactive_descheduler.api.changes import Change, WatchEvent, WatchEventType
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.selectors import matches
 from reactive_descheduler.api.surroundings import PodDisruptionBudget
+from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.store import Store
@@ -140,7 +141,7 @@ class Clusters(RuleBasedStateMachine):
     def less_equals_a_store_without_them(self, data: st.DataObject) -> None:
         by_uid = {pod.uid: pod for pod in self.mirror.values()}
         gone = data.draw(st.sets(st.sampled_from(sorted(by_uid)))) if by_uid else set()
-        lister = self.lister.less({uid: by_uid[uid] for uid in gone})
+        lister = self.lister.less(GonePods(by_uid[uid] for uid in gone))
         store = Store()
         for pod in self.mirror.values():
             if pod.uid not in gone:

@@ -1,0 +1,1 @@
+"""The composition root: every object is made here, by explicit arguments, and wired here."""

@@ -1,0 +1,273 @@
+"""The core without I/O: cache in, eviction requests out.
+
+The daemon feeds it from watch streams; property tests and the reported cases feed it by hand, on
+virtual time. Nothing in it knows HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
+from reactive_descheduler.api.eviction import Candidate, Cause
+from reactive_descheduler.app.policy import urgencies
+from reactive_descheduler.app.reporting import Reporter
+from reactive_descheduler.cache.informer import Informer
+from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.store import Store
+from reactive_descheduler.config.loaded import LoadedPolicy
+from reactive_descheduler.config.reactive import ReactiveSettings
+from reactive_descheduler.controller.bus import Debounce, EventBus, HeldKey, Item
+from reactive_descheduler.controller.loop import ReconcileLoop
+from reactive_descheduler.controller.parking import Parking
+from reactive_descheduler.evictor.assumed import Assumed
+from reactive_descheduler.evictor.causes import Causes
+from reactive_descheduler.evictor.dispatcher import Dispatcher, pool_size
+from reactive_descheduler.evictor.gates import ORDER
+from reactive_descheduler.evictor.gates.bucket import BucketGate
+from reactive_descheduler.evictor.gates.lane import LaneGate
+from reactive_descheduler.evictor.gates.limits import Limits, LimitsGate
+from reactive_descheduler.evictor.gates.permission import PermissionGate
+from reactive_descheduler.evictor.gates.reported import ReportedGate
+from reactive_descheduler.evictor.gates.retry import RetryGate
+from reactive_descheduler.evictor.gates.settle import SettleGate
+from reactive_descheduler.evictor.gates.staleness import StalenessGate
+from reactive_descheduler.evictor.gates.synced import SyncedGate
+from reactive_descheduler.evictor.queue import EvictionQueue
+from reactive_descheduler.evictor.worker import EvictionClient, EvictionWorker, WorkerSettings
+from reactive_descheduler.framework.cycle import CycleNodes
+from reactive_descheduler.framework.gate import Gate
+from reactive_descheduler.framework.profile import Profile
+from reactive_descheduler.framework.strategy import Strategy
+from reactive_descheduler.kit.clock import Clock
+from reactive_descheduler.kit.delay_queue import DelayQueue
+from reactive_descheduler.kit.token_bucket import TokenBucket
+from reactive_descheduler.observability.hooks import Hook, Hooks
+from reactive_descheduler.observability.logs import get_logger
+from reactive_descheduler.observability.metrics import Metrics
+
+StreamAges = Callable[[], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the core takes from outside."""
+
+    clock: Clock
+    client: EvictionClient
+    metrics: Metrics
+    hooks: Sequence[Hook] = ()
+    stream_ages: StreamAges = field(default=lambda: {})
+    """Seconds since each stream that decisions rest on gave a sign of life."""
+    not_synced: Callable[[], list[str]] = field(default=list)
+    """Kinds whose first list is not complete."""
+    budgets_stale: Callable[[], bool] = field(default=lambda: False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """Every gate by name; `ordered` is what the dispatcher asks."""
+
+    synced: SyncedGate
+    stale: StalenessGate
+    permission: PermissionGate
+    reported: ReportedGate
+    settle: SettleGate
+    retry: RetryGate
+    lane: LaneGate
+    limits: LimitsGate
+    bucket: BucketGate
+
+    def ordered(self) -> tuple[Gate, ...]:
+        return tuple(getattr(self, name) for name in ORDER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """Everything that decides, wired. `informer` is where changes come in."""
+
+    policy: LoadedPolicy
+    profiles: tuple[Profile, ...]
+    store: Store
+    lister: Lister
+    """Everything in the cache."""
+    live: Lister
+    """The same less what is assumed going: what strategies read."""
+    informer: Informer
+    cycle: CycleNodes
+    queue: DelayQueue[Item]
+    parking: Parking
+    bus: EventBus
+    loop: ReconcileLoop
+    causes: Causes
+    evictions: EvictionQueue
+    assumed: Assumed
+    bucket: TokenBucket
+    gates: Gates
+    dispatcher: Dispatcher
+    worker: EvictionWorker
+
+    def go_live(self) -> None:
+        """After every needed list is in: look at everything once, and from now on at changes."""
+        self.bus.go_live()
+        self.bus.look_at_everything()
+
+    def resync(self) -> None:
+        """Look at everything at low priority, as a backstop."""
+        self.bus.look_at_everything(low=True)
+
+    def resolve(self, uid: str, *, key: Key | None = None) -> None:
+        """A look-up told that a Pod assumed going stays, or is gone: assume no longer."""
+        self.assumed.drop(uid)
+        self.dispatcher.wake(self.gates.lane.resolved(uid))
+        if key is not None:
+            self.bus.look_again(key)
+
+
+def build_core(
+    policy: LoadedPolicy,
+    profiles: tuple[Profile, ...],
+    surroundings: Surroundings,
+    *,
+    dry_run: bool,
+) -> Core:
+    """Make and wire the core for one policy."""
+    clock = surroundings.clock
+    settings = policy.reactive
+    names = tuple(profile.name for profile in profiles)
+    strategies: dict[tuple[int, str], Strategy] = {
+        (profile.index, strategy.NAME): strategy
+        for profile in profiles
+        for strategy in (*profile.deschedule, *profile.balance)
+    }
+    store = Store()
+    assumed = Assumed()
+    lister, live = Lister(store), Lister(store, assumed.pods)
+    cycle = CycleNodes(policy.node_selector)
+    queue: DelayQueue[Item] = DelayQueue(clock)
+    parking = Parking()
+
+    def breaks(key: Key, cause: Cause, change: Change) -> bool:
+        return strategies[key.profile, key.strategy].breaks(cause, change)
+
+    causes = Causes(breaks)
+    bucket = TokenBucket(settings.rate_limit.evictions_per_second, settings.rate_limit.burst, clock)
+    gates = _gates(policy, surroundings, lister=lister, causes=causes, bucket=bucket)
+    evictions = EvictionQueue(timer=lambda key, time: bus.look_at(HeldKey(key), time))
+    hooks = Hooks(surroundings.hooks, metrics=surroundings.metrics, log=get_logger("hooks"))
+    reporter = Reporter(hooks, surroundings.metrics, clock=clock, profile_names=names)
+    worker = EvictionWorker(
+        surroundings.client,
+        WorkerSettings(dry_run, policy.grace_period_seconds, names),
+        clock=clock,
+    )
+    dispatcher = Dispatcher(
+        evictions,
+        worker,
+        gates.ordered(),
+        assumed=assumed,
+        clock=clock,
+        workers=pool_size(settings.rate_limit.evictions_per_second),
+        revalidate=lambda candidate: loop.still_offered(candidate),
+        look_again=lambda key: bus.look_again(key),
+        observer=reporter,
+    )
+
+    def on_cause_change(change: Change) -> Iterable[ClusterEvent]:
+        broke = causes.on_change(change, clock.now())
+        return (ClusterEvent(Action.CAUSE_BROKE, change.ref),) if broke else ()
+
+    bus = EventBus(
+        queue,
+        parking,
+        strategies=strategies,
+        debounce=_debounces(settings, strategies),
+        lister=live,
+        cycle=cycle,
+        clock=clock,
+        sinks=(on_cause_change, dispatcher.on_change),
+        wake_held=dispatcher.wake,
+    )
+    loop = ReconcileLoop(
+        queue,
+        parking,
+        bus,
+        profiles=profiles,
+        strategies=strategies,
+        urgencies=urgencies(),
+        lister=live,
+        nodes=cycle,
+        causes=causes,
+        dispatcher=dispatcher,
+        clock=clock,
+        observer=reporter,
+    )
+    return Core(
+        policy=policy,
+        profiles=profiles,
+        store=store,
+        lister=lister,
+        live=live,
+        informer=Informer(store, bus.on_change),
+        cycle=cycle,
+        queue=queue,
+        parking=parking,
+        bus=bus,
+        loop=loop,
+        causes=causes,
+        evictions=evictions,
+        assumed=assumed,
+        bucket=bucket,
+        gates=gates,
+        dispatcher=dispatcher,
+        worker=worker,
+    )
+
+
+def _debounces(
+    settings: ReactiveSettings, strategies: Iterable[tuple[int, str]]
+) -> dict[str, Debounce]:
+    found = {}
+    for _, name in strategies:
+        debounce = settings.debounce_of(name)
+        found[name] = Debounce(debounce.quiet.total_seconds(), debounce.max_wait.total_seconds())
+    return found
+
+
+def _gates(
+    policy: LoadedPolicy,
+    surroundings: Surroundings,
+    *,
+    lister: Lister,
+    causes: Causes,
+    bucket: TokenBucket,
+) -> Gates:
+    settings = policy.reactive
+
+    def settle_of(candidate: Candidate) -> timedelta:
+        cause = candidate.cause
+        taint = cause.ident[1] if cause.kind == "taint" else ""
+        return settings.settle_of(candidate.key.strategy, taint=taint)
+
+    def began(cause: Cause) -> datetime | None:
+        return causes.began(cause)
+
+    limits = Limits(
+        total=policy.limits.total,
+        per_node=policy.limits.per_node,
+        per_namespace=policy.limits.per_namespace,
+        per_workload=settings.limits.per_workload,
+    )
+    return Gates(
+        synced=SyncedGate(surroundings.not_synced),
+        stale=StalenessGate(surroundings.stream_ages, max_age=settings.staleness.max_age),
+        permission=PermissionGate(),
+        reported=ReportedGate(),
+        settle=SettleGate(settle_of=settle_of, began=began),
+        retry=RetryGate(),
+        lane=LaneGate(budgets_of=lister.budgets_of, is_stale=surroundings.budgets_stale),
+        limits=LimitsGate(limits, window=settings.limits.window),
+        bucket=BucketGate(bucket, clock=surroundings.clock, adaptive=settings.rate_limit.adaptive),
+    )

@@ -1,0 +1,37 @@
+"""What the program knows of policies: which plugins there are, which kinds a policy needs."""
+
+from __future__ import annotations
+
+from reactive_descheduler.config.evictor import Protection
+from reactive_descheduler.config.loaded import LoadedPolicy
+from reactive_descheduler.framework.registry import Registry
+from reactive_descheduler.guardrails import build_evictor_filter
+from reactive_descheduler.strategies import IN_TREE
+
+ALWAYS_WATCHED = ("Node", "Pod", "Namespace", "PodDisruptionBudget")
+
+
+def in_tree_registry() -> Registry:
+    """Return the registry of everything that ships with the program."""
+    strategies = {entry.spec.name: entry.strategy for entry in IN_TREE}
+    return Registry(strategies, build_evictor_filter)
+
+
+def urgencies() -> dict[str, int]:
+    """Return the urgency of each strategy; lower goes first."""
+    return {entry.spec.name: entry.urgency for entry in IN_TREE}
+
+
+def needed_kinds(policy: LoadedPolicy) -> tuple[str, ...]:
+    """Return the kinds to watch: claims only where storage classes are protected (so with RBAC)."""
+    claims = any(
+        Protection.PVC in profile.evictor.protections and profile.evictor.protected_storage_classes
+        for profile in policy.profiles
+    )
+    return (*ALWAYS_WATCHED, "PersistentVolumeClaim") if claims else ALWAYS_WATCHED
+
+
+def needs_priority_classes(policy: LoadedPolicy) -> bool:
+    """Say whether some threshold goes by the name of a PriorityClass, which is read once at
+    start."""
+    return any(profile.evictor.priority_threshold.name for profile in policy.profiles)

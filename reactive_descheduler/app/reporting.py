@@ -1,0 +1,70 @@
+"""Turns what the loop and the dispatcher tell into Decisions for the hooks, and into metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from reactive_descheduler.api.changes import Key
+from reactive_descheduler.api.eviction import (
+    Candidate,
+    Decision,
+    EvictionOutcome,
+    Held,
+    Rejection,
+)
+from reactive_descheduler.controller.parking import Evaluated
+from reactive_descheduler.evictor.queue import Queued
+from reactive_descheduler.kit.clock import Clock
+from reactive_descheduler.observability.hooks import Hooks
+from reactive_descheduler.observability.metrics import Metrics
+
+
+class Reporter:
+    """Observer of the dispatcher and of the reconcile loop."""
+
+    def __init__(
+        self, hooks: Hooks, metrics: Metrics, *, clock: Clock, profile_names: Sequence[str]
+    ) -> None:
+        self._hooks = hooks
+        self._metrics = metrics
+        self._clock = clock
+        self._profile_names = tuple(profile_names)
+
+    def evaluated(
+        self, key: Key, evaluated: Evaluated, *, change_seen: datetime | None, looked_at: int
+    ) -> None:
+        result = "offered" if evaluated.offered else "rejected" if evaluated.rejected else "nothing"
+        self._metrics.evaluations.labels(key.strategy, result).inc()
+        self._metrics.pods_looked_at.labels(key.strategy).inc(looked_at)
+        for rejection in evaluated.rejected:
+            self._metrics.rejections.labels(rejection.by).inc()
+
+    def failed(self, key: Key, error: Exception) -> None:
+        self._metrics.evaluate_errors.labels(key.strategy).inc()
+
+    def missed(self, key: Key, candidate: Candidate) -> None:
+        self._metrics.resync_findings.labels(key.strategy).inc()
+
+    def held(self, entry: Queued, held: Held) -> None:
+        self._decide(entry, "held", held.by, held.reason)
+
+    def rejected(self, entry: Queued, rejection: Rejection) -> None:
+        self._decide(entry, "rejected", rejection.by, rejection.reason)
+
+    def dropped(self, entry: Queued) -> None:
+        reason = "no longer offered at the check before the request"
+        self._decide(entry, "dropped", entry.candidate.key.strategy, reason)
+
+    def sent(self, entry: Queued) -> None:
+        self._decide(entry, "accepted", entry.candidate.key.strategy, entry.candidate.reason)
+
+    def answered(self, entry: Queued, outcome: EvictionOutcome) -> None:
+        self._hooks.on_outcome(outcome)
+
+    def _decide(self, entry: Queued, verdict: str, by: str, reason: str) -> None:
+        candidate = entry.candidate
+        profile = self._profile_names[candidate.key.profile]
+        self._hooks.on_decision(
+            Decision(self._clock.now(), profile, candidate, verdict, by, reason, entry.change_seen)
+        )

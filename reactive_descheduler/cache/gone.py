@@ -1,0 +1,45 @@
+"""Pods that count as gone although the store still has them: evicted in this pass, or assumed
+going."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from reactive_descheduler.api.pod import Pod
+
+
+class GonePods(Mapping[str, Pod]):
+    """Pods by UID, grouped by node, so that a lister over it is live and costs what the node
+    has."""
+
+    def __init__(self, pods: Iterable[Pod] = ()) -> None:
+        self._pods: dict[str, Pod] = {}
+        self._by_node: dict[str, dict[str, Pod]] = {}
+        for pod in pods:
+            self.add(pod)
+
+    def add(self, pod: Pod) -> None:
+        self._pods[pod.uid] = pod
+        self._by_node.setdefault(pod.node_name, {})[pod.uid] = pod
+
+    def drop(self, uid: str) -> None:
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return
+        on_node = self._by_node[pod.node_name]
+        del on_node[uid]
+        if not on_node:
+            del self._by_node[pod.node_name]
+
+    def on(self, node_name: str) -> Sequence[str]:
+        """Return the UIDs of those on a node."""
+        return tuple(self._by_node.get(node_name, ()))
+
+    def __getitem__(self, uid: str) -> Pod:
+        return self._pods[uid]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pods)
+
+    def __len__(self) -> int:
+        return len(self._pods)

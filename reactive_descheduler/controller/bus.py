@@ -1,0 +1,230 @@
+"""The debounced event bus: from a change to the keys that it can flip, and no others.
+
+A change becomes cluster events (`triggers`); the strategies' subscriptions and the parked keys turn
+these into keys; the delay queue hands each key out once it was left alone for its quiet time.
+Debounce
+is per key, so churn elsewhere never delays a taint. Nothing is dropped: when in doubt a key is
+looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+
+from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod, Shape
+from reactive_descheduler.api.scheduling.fit import misfit
+from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.controller.parking import Parking
+from reactive_descheduler.framework.cycle import CycleNodes
+from reactive_descheduler.framework.strategy import Strategy, Subscription
+from reactive_descheduler.kit.clock import Clock
+from reactive_descheduler.kit.delay_queue import DelayQueue
+from reactive_descheduler.triggers import cluster_events, touched
+
+_ROUNDING = 0.001
+"""Seconds by which a timer fires late rather than early: an early one would find nothing due."""
+
+
+class Debounce(NamedTuple):
+    """Seconds of quiet, and the longest wait."""
+
+    quiet: float
+    max_wait: float
+
+
+class HeldKey(NamedTuple):
+    """On the delay queue: a held candidate of this key waits for this time, without evaluation."""
+
+    key: Key
+
+
+class WholePass(NamedTuple):
+    """On the delay queue: every key of a strategy is to be looked at, a slice at a time."""
+
+    profile: int
+    strategy: str
+    low: bool
+
+
+Item = Key | HeldKey | WholePass
+
+_SLICE = 500
+"""Keys put on the queue in one go, so that a pass over a big cluster does not block the loop."""
+
+
+class Statistics(NamedTuple):
+    changes: int
+    idle_changes: int
+    """Changes that concern nobody: heartbeats."""
+    events: Mapping[str, int]
+    keys: Mapping[str, int]
+    """Keys put on the queue, by strategy."""
+
+
+class EventBus:
+    """`sinks` are told of every change that decides something, before keys are looked up.
+
+    They return what opened by it (gates, causes), which wakes like any other cluster event.
+    """
+
+    def __init__(
+        self,
+        queue: DelayQueue[Item],
+        parking: Parking,
+        *,
+        strategies: Mapping[tuple[int, str], Strategy],
+        debounce: Mapping[str, Debounce],
+        lister: Lister,
+        cycle: CycleNodes,
+        clock: Clock,
+        sinks: Sequence[Callable[[Change], Iterable[ClusterEvent]]],
+        wake_held: Callable[[Iterable[ClusterEvent]], None],
+    ) -> None:
+        self._queue = queue
+        self._parking = parking
+        self._strategies = strategies
+        self._debounce = debounce
+        self._lister = lister
+        self._cycle = cycle
+        self._clock = clock
+        self._sinks = tuple(sinks)
+        self._wake_held = wake_held
+        self._live = False
+        self._passes: dict[WholePass, Iterator[Key]] = {}
+        self.resynced: set[Key] = set()
+        """Keys that wait only because a whole pass at low priority put them there."""
+        self._changes = 0
+        self._idle = 0
+        self._events: Counter[Action] = Counter()
+        self._keys: Counter[str] = Counter()
+        self.narrow_errors = 0
+        """Exceptions in `narrow` functions; each counted as "yes"."""
+
+    def go_live(self) -> None:
+        """Start to turn changes into keys; before that the first lists only fill the cache."""
+        self._live = True
+
+    def on_change(self, change: Change) -> None:
+        self._changes += 1
+        actions = cluster_events(change)
+        flipped = self._cycle.on_change(change)
+        if not actions:
+            self._idle += 1
+            return
+        opened = [event for sink in self._sinks for event in sink(change)]
+        if not self._live:
+            return
+        for action in actions:
+            self._events[action] += 1
+        if flipped:
+            self.look_at_everything()
+        refs = touched(change)
+        for key in self._subscribed(change, actions):
+            self.look_again(key)
+        for key in self._parking.woken(actions, refs, self._fits(change)):
+            self.look_again(key)
+        self._wake_held([ClusterEvent(actions, ref) for ref in refs])
+        if opened:
+            self.wake(opened)
+
+    def wake(self, events: Iterable[ClusterEvent]) -> None:
+        """Wake whatever waits for these: parked keys and held candidates."""
+        events = list(events)
+        for event in events:
+            for key in self._parking.woken(event.action, (event.ref,), lambda _shape: True):
+                self.look_again(key)
+        self._wake_held(events)
+
+    def look_again(self, key: Key) -> None:
+        """Evaluate the key once it is quiet."""
+        debounce = self._debounce[key.strategy]
+        self._keys[key.strategy] += 1
+        self.resynced.discard(key)
+        self._queue.add(key, quiet=debounce.quiet, max_wait=debounce.max_wait)
+
+    def look_at_everything(self, *, low: bool = False) -> None:
+        """Look at every key of every strategy; with `low`, live keys overtake them.
+
+        Keys of what is no longer there are among them: they are forgotten by being looked at.
+        """
+        for profile, name in self._strategies:
+            self._queue.add(WholePass(profile, name, low), low=low)
+
+    def slice_of(self, whole: WholePass) -> None:
+        """Put the next keys of a whole pass on the queue, and the pass itself if there are more."""
+        keys = self._passes.get(whole)
+        if keys is None:
+            strategy = self._strategies[whole.profile, whole.strategy]
+            remembered = [key for key in self._parking if key[:2] == whole[:2]]
+            keys = self._passes[whole] = iter([*strategy.keys_of(self._lister), *remembered])
+        count = 0
+        for key in islice(keys, _SLICE):
+            count += 1
+            if whole.low and not self._queue.pending(key):
+                self.resynced.add(key)
+            self._queue.add(key, low=whole.low)
+        if count < _SLICE:
+            del self._passes[whole]
+        else:
+            self._queue.add(whole, low=whole.low)
+
+    def look_at(self, item: Item, time: datetime) -> None:
+        """Look at the key (or at its held candidates) at a time of the wall clock."""
+        delay = max(0.0, (time - self._clock.now()).total_seconds()) + _ROUNDING
+        self._queue.add_at(item, self._clock.monotonic() + delay)
+
+    def statistics(self) -> Statistics:
+        events = {str(action.name): count for action, count in self._events.items()}
+        return Statistics(self._changes, self._idle, events, dict(self._keys))
+
+    def _subscribed(self, change: Change, actions: Action) -> Iterable[Key]:
+        for strategy in self._strategies.values():
+            for subscription in strategy.EVENTS:
+                if subscription.action & actions:
+                    yield from self._narrowed(strategy, subscription, change)
+
+    def _narrowed(
+        self, strategy: Strategy, subscription: Subscription, change: Change
+    ) -> Iterable[Key]:
+        keys = strategy.keys_for(subscription.scope, change, self._lister)
+        narrow = subscription.narrow
+        if narrow is None:
+            return keys
+        found = []
+        for key in keys:
+            try:
+                wanted = narrow(change, self._lister, key)
+            except Exception:
+                self.narrow_errors += 1
+                wanted = True
+            if wanted:
+                found.append(key)
+        return found
+
+    def _fits(self, change: Change) -> Callable[[Shape], bool]:
+        """Return whether a Pod of a shape fits a node that this change touched, as it is now."""
+        names: set[str] = set()
+        for side in (change.old, change.new):
+            if isinstance(side, Node):
+                names.add(side.name)
+            elif isinstance(side, Pod) and side.node_name:
+                names.add(side.node_name)
+        nodes = [node for name in names if (node := self._lister.node(name)) is not None]
+
+        def fits(shape: Shape) -> bool:
+            pod = Pod(
+                namespace=shape.namespace,
+                name="",
+                uid="",
+                resource_version="",
+                template=shape.template,
+            )
+            return any(misfit(pod, node, self._lister) is None for node in nodes)
+
+        return fits

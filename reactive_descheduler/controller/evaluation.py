@@ -1,0 +1,46 @@
+"""Drives a strategy's generator over one key and collects what it says. Pure: it changes
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reactive_descheduler.api.changes import Key
+from reactive_descheduler.api.eviction import TAKEN, Candidate, Held, Rejection, Verdict
+from reactive_descheduler.controller.parking import Evaluated
+from reactive_descheduler.framework.profile import ProfileView
+from reactive_descheduler.framework.strategy import Strategy
+
+Answer = Callable[[Candidate], Held | Rejection | None]
+
+
+def take_all(_candidate: Candidate) -> None:
+    """Answer every candidate with "taken": what the check before the send asks."""
+
+
+def evaluate(strategy: Strategy, view: ProfileView, key: Key, answer: Answer) -> Evaluated:
+    """Evaluate a key. `answer`: what gates say; only a Rejection makes the strategy pass on."""
+    offered: list[Candidate] = []
+    rejected: list[Rejection] = []
+    generator = strategy.evaluate(view, key)
+    verdict: Verdict | None = None
+    while True:
+        try:
+            said = generator.send(verdict)
+        except StopIteration:
+            break
+        verdict = None
+        if isinstance(said, Candidate):
+            why = answer(said)
+            if isinstance(why, Rejection):
+                rejected.append(why)
+                verdict = Verdict(taken=False, why=why)
+            else:
+                offered.append(said)
+                verdict = TAKEN
+        elif isinstance(said, Rejection):
+            rejected.append(said)
+    noted = dict.fromkeys(view.noted)
+    for rejection in rejected:
+        noted.update(dict.fromkeys(rejection.wakes))
+    return Evaluated(tuple(offered), tuple(rejected), tuple(noted))

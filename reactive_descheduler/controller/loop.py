@@ -1,0 +1,201 @@
+"""The reconcile loop: takes a key that is due, runs its strategy, remembers and passes on.
+
+A key is small (a Pod, an owner), so the event loop breathes between keys. An exception fails its
+key
+alone: counted, logged once, retried later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from reactive_descheduler.api.changes import Key
+from reactive_descheduler.api.eviction import Candidate
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.controller.bus import EventBus, HeldKey, Item, WholePass
+from reactive_descheduler.controller.evaluation import Answer, evaluate, take_all
+from reactive_descheduler.controller.parking import Evaluated, Parking
+from reactive_descheduler.evictor.causes import Causes
+from reactive_descheduler.evictor.dispatcher import Dispatcher
+from reactive_descheduler.framework.profile import Profile, ProfileView
+from reactive_descheduler.framework.strategy import Strategy
+from reactive_descheduler.kit.clock import Clock
+from reactive_descheduler.kit.delay_queue import DelayQueue, Due
+
+log = structlog.get_logger()
+
+_SLICE = 0.005
+"""Seconds of work after which the event loop gets its turn."""
+_RETRY_FIRST, _RETRY_LONGEST = 1.0, 300.0
+_LOOK_TWICE = timedelta(seconds=2)
+
+
+class Observer(Protocol):
+    """Told of each evaluation; metrics and the status page hang on it."""
+
+    def evaluated(
+        self, key: Key, evaluated: Evaluated, *, change_seen: datetime | None, looked_at: int
+    ) -> None: ...
+    def failed(self, key: Key, error: Exception) -> None: ...
+    def missed(self, key: Key, candidate: Candidate) -> None: ...
+
+
+class Failure(NamedTuple):
+    attempts: int
+    error: str
+
+
+class ReconcileLoop:
+    def __init__(
+        self,
+        queue: DelayQueue[Item],
+        parking: Parking,
+        bus: EventBus,
+        *,
+        profiles: tuple[Profile, ...],
+        strategies: Mapping[tuple[int, str], Strategy],
+        urgencies: Mapping[str, int],
+        lister: Lister,
+        nodes: Mapping[str, Node],
+        causes: Causes,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self._queue = queue
+        self._parking = parking
+        self._bus = bus
+        self._profiles = profiles
+        self._strategies = strategies
+        self._urgencies = urgencies
+        self._lister = lister
+        self._nodes = nodes
+        self._causes = causes
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._observer = observer
+        self._surprising: set[Key] = set()
+        self.failures: dict[Key, Failure] = {}
+        """Keys whose last evaluation raised."""
+        self.runs: Counter[str] = Counter()
+        """Evaluations by strategy."""
+
+    def evaluate(self, key: Key) -> Evaluated:
+        """Say what the key comes to now. Changes nothing; the gates are asked, not taken."""
+        return self._evaluate(key, self._dispatcher.check)[0]
+
+    def still_offered(self, candidate: Candidate) -> bool:
+        """Evaluate the candidate's key once more, right before its request.
+
+        What is gone or in flight counts as gone; every candidate is answered "taken", for the
+        permits
+        are taken already. An exception means no.
+        """
+        try:
+            evaluated, _ = self._evaluate(candidate.key, take_all)
+        except Exception as error:
+            self._fail(candidate.key, error)
+            return False
+        return any(
+            again.pod.uid == candidate.pod.uid and again.cause == candidate.cause
+            for again in evaluated.offered
+        )
+
+    def reconcile(self, due: Due[Item]) -> None:
+        """Deal with one item of the delay queue."""
+        item = due.key
+        try:
+            if isinstance(item, HeldKey):
+                self._dispatcher.wake_key(item.key)
+            elif isinstance(item, WholePass):
+                self._bus.slice_of(item)
+            else:
+                self._reconcile_key(item, due.since)
+        finally:
+            self._queue.done(item)
+
+    async def run(self) -> None:
+        """Work until the queue shuts down."""
+        began = self._clock.monotonic()
+        while (due := await self._queue.get()) is not None:
+            self.reconcile(due)
+            if self._clock.monotonic() - began > _SLICE:
+                await asyncio.sleep(0)
+                began = self._clock.monotonic()
+
+    def _reconcile_key(self, key: Key, since: float | None) -> None:
+        found_by_resync = key in self._bus.resynced
+        self._bus.resynced.discard(key)
+        self.runs[key.strategy] += 1
+        try:
+            evaluated, looked_at = self._evaluate(key, self._dispatcher.check)
+        except Exception as error:
+            self._fail(key, error)
+            return
+        self.failures.pop(key, None)
+        if found_by_resync and self._is_surprise(key, evaluated):
+            return
+        now = self._clock.now()
+        change_seen = None
+        if since is not None:
+            change_seen = now - timedelta(seconds=self._clock.monotonic() - since)
+        self._parking.remember(key, evaluated)
+        self._causes.evaluated(key, evaluated.offered, since=change_seen or now, now=now)
+        self._dispatcher.offer(
+            key,
+            evaluated.offered,
+            urgency=self._urgencies[key.strategy],
+            change_seen=change_seen,
+        )
+        self._queue.discard_timer(key)
+        if (at := evaluated.due) is not None:
+            self._bus.look_at(key, at)
+        self._observer.evaluated(key, evaluated, change_seen=change_seen, looked_at=looked_at)
+
+    def _evaluate(self, key: Key, answer: Answer) -> tuple[Evaluated, int]:
+        profile = self._profiles[key.profile]
+        strategy = self._strategies[key.profile, key.strategy]
+        view = ProfileView(profile.evictor, self._lister, self._nodes, self._clock.now())
+        return evaluate(strategy, view, key, answer), view.looked_at
+
+    def _is_surprise(self, key: Key, evaluated: Evaluated) -> bool:
+        """Say whether only the resync found a candidate; if so it is looked at once more in 2 s."""
+        known = self._parking.get(key)
+        if not evaluated.offered or (known is not None and not known.nothing):
+            self._surprising.discard(key)
+            return False
+        if key not in self._surprising:
+            self._surprising.add(key)
+            self._bus.resynced.add(key)
+            self._bus.look_at(key, self._clock.now() + _LOOK_TWICE)
+            return True
+        self._surprising.discard(key)
+        for candidate in evaluated.offered:
+            self._observer.missed(key, candidate)
+        return False
+
+    def _fail(self, key: Key, error: Exception) -> None:
+        before = self.failures.get(key)
+        attempts = before.attempts + 1 if before is not None else 1
+        self.failures[key] = Failure(attempts, f"{type(error).__name__}: {error}")
+        if before is None:
+            log.error(
+                "strategy failed on a key",
+                strategy=key.strategy,
+                profile=self._profiles[key.profile].name,
+                unit=key.unit,
+                exc_info=error,
+            )
+        self._observer.failed(key, error)
+        # Nothing is evicted on the word of an evaluation that failed later.
+        self._parking.remember(key, Evaluated())
+        self._dispatcher.offer(key, (), urgency=0, change_seen=None)
+        delay = min(_RETRY_FIRST * 2 ** (attempts - 1), _RETRY_LONGEST)
+        self._queue.add_at(key, self._clock.monotonic() + delay)

@@ -1,0 +1,129 @@
+"""What is remembered of each key: its last evaluation, filed under what would change it.
+
+A key that yielded nothing and waits for nothing is not here: it stands for "nothing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple, TypeVar
+
+from reactive_descheduler.api.changes import Action, At, Key, On, Wake
+from reactive_descheduler.api.eviction import Candidate, Rejection
+from reactive_descheduler.api.meta import Ref
+from reactive_descheduler.api.pod import Shape
+
+
+class Evaluated(NamedTuple):
+    """One evaluation: who was offered, in order, who was refused and why, and what wakes the
+    key."""
+
+    offered: tuple[Candidate, ...] = ()
+    rejected: tuple[Rejection, ...] = ()
+    wakes: tuple[Wake, ...] = ()
+
+    @property
+    def nothing(self) -> bool:
+        return not self.offered and not self.rejected
+
+    @property
+    def due(self) -> datetime | None:
+        """Return the first time at which it wants to be looked at again."""
+        return min((wake.time for wake in self.wakes if isinstance(wake, At)), default=None)
+
+
+class Statistics(NamedTuple):
+    keys: int
+    offering: int
+    """Keys with a candidate."""
+    parked: int
+    """Keys with a rejection."""
+
+
+class Parking(Mapping[Key, Evaluated]):
+    def __init__(self) -> None:
+        self._of_key: dict[Key, Evaluated] = {}
+        self._on_object: dict[Ref, dict[Key, Action]] = {}
+        self._on_any: dict[Shape | None, dict[Key, Action]] = {}
+        self._any_actions = Action(0)
+
+    def remember(self, key: Key, evaluated: Evaluated) -> None:
+        """Let this be what the key came to last."""
+        self.forget(key)
+        if evaluated.nothing and not evaluated.wakes:
+            return
+        self._of_key[key] = evaluated
+        for wake in evaluated.wakes:
+            if not isinstance(wake, On):
+                continue
+            if wake.ref is None or wake.shape is not None:
+                keys = self._on_any.setdefault(wake.shape, {})
+                self._any_actions |= wake.action
+            else:
+                keys = self._on_object.setdefault(wake.ref, {})
+            keys[key] = keys.get(key, Action(0)) | wake.action
+
+    def forget(self, key: Key) -> None:
+        evaluated = self._of_key.pop(key, None)
+        if evaluated is None:
+            return
+        for wake in evaluated.wakes:
+            if not isinstance(wake, On):
+                continue
+            if wake.ref is None or wake.shape is not None:
+                _take_out(self._on_any, wake.shape, key)
+            else:
+                _take_out(self._on_object, wake.ref, key)
+        if not self._on_any:
+            self._any_actions = Action(0)
+
+    def clear(self) -> None:
+        self._of_key.clear()
+        self._on_object.clear()
+        self._on_any.clear()
+        self._any_actions = Action(0)
+
+    def woken(
+        self, actions: Action, refs: Iterable[Ref], fits: Callable[[Shape], bool]
+    ) -> set[Key]:
+        """Return the keys that wait for one of these actions on one of these objects.
+
+        `fits` is asked once for each shape: whether a Pod of it fits the changed node now.
+        """
+        found: set[Key] = set()
+        for ref in refs:
+            waiting = self._on_object.get(ref)
+            if waiting:
+                found.update(key for key, mask in waiting.items() if mask & actions)
+        if actions & self._any_actions:
+            for shape, waiting in self._on_any.items():
+                keys = {key for key, mask in waiting.items() if mask & actions}
+                if keys and (shape is None or fits(shape)):
+                    found |= keys
+        return found
+
+    def statistics(self) -> Statistics:
+        offering = sum(bool(evaluated.offered) for evaluated in self._of_key.values())
+        parked = sum(bool(evaluated.rejected) for evaluated in self._of_key.values())
+        return Statistics(len(self._of_key), offering, parked)
+
+    def __getitem__(self, key: Key) -> Evaluated:
+        return self._of_key[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._of_key)
+
+    def __len__(self) -> int:
+        return len(self._of_key)
+
+
+_Name = TypeVar("_Name", Ref, Shape | None)
+
+
+def _take_out(index: dict[_Name, dict[Key, Action]], name: _Name, key: Key) -> None:
+    keys = index.get(name)
+    if keys is not None:
+        keys.pop(key, None)
+        if not keys:
+            del index[name]

@@ -1,0 +1,213 @@
+"""The dispatcher: picks the best candidate that may go now, checks it once more, and sends it.
+
+When a worker is free and nothing holds everything, it asks the gates about the best candidate,
+takes
+all permits in one synchronous step, evaluates the key anew and starts the request. Nothing waits
+holding a permit; permits are given back if the verdict fell. No await stands between the first
+check and
+the start of the request, so no change can slip in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+import anyio
+
+from reactive_descheduler.api.changes import At, Change, ClusterEvent, Key
+from reactive_descheduler.api.eviction import Candidate, EvictionOutcome, Held, Rejection
+from reactive_descheduler.evictor.assumed import Assumed
+from reactive_descheduler.evictor.queue import EvictionQueue, Queued
+from reactive_descheduler.evictor.worker import EvictionWorker
+from reactive_descheduler.framework.gate import Gate
+from reactive_descheduler.kit.clock import Clock
+
+LEAST_WORKERS, MOST_WORKERS = 4, 16
+SECONDS_IN_FLIGHT = 0.2
+"""A real API server takes 70-100 ms an eviction, nearly all of it waiting; twice that, for
+reserve."""
+
+
+def pool_size(rate: float) -> int:
+    """Return how many requests may be in flight at this rate of evictions a second."""
+    return max(LEAST_WORKERS, min(MOST_WORKERS, round(rate * SECONDS_IN_FLIGHT)))
+
+
+class Observer(Protocol):
+    """Told of everything that the dispatcher decides; metrics, logs and Events hang on it."""
+
+    def held(self, entry: Queued, held: Held) -> None: ...
+    def rejected(self, entry: Queued, rejection: Rejection) -> None: ...
+    def dropped(self, entry: Queued) -> None: ...
+    def sent(self, entry: Queued) -> None: ...
+    def answered(self, entry: Queued, outcome: EvictionOutcome) -> None: ...
+
+
+class Statistics(NamedTuple):
+    in_flight: int
+    workers: int
+    closed: Held | None
+    """What holds everything now."""
+
+
+class Dispatcher:
+    """`revalidate`: evaluate a candidate's key anew, and say whether it is still offered.
+
+    `look_again`: evaluate this key soon, since a gate rejected what it offers.
+    """
+
+    def __init__(
+        self,
+        queue: EvictionQueue,
+        worker: EvictionWorker,
+        gates: Sequence[Gate],
+        *,
+        assumed: Assumed,
+        clock: Clock,
+        workers: int,
+        revalidate: Callable[[Candidate], bool],
+        look_again: Callable[[Key], None],
+        observer: Observer,
+    ) -> None:
+        self._queue = queue
+        self._worker = worker
+        self._gates = tuple(gates)
+        self._assumed = assumed
+        self._clock = clock
+        self._workers = workers
+        self._revalidate = revalidate
+        self._look_again = look_again
+        self._observer = observer
+        self._in_flight = 0
+        self._closed: Held | None = None
+        self._stopping = False
+        self._wakeup = asyncio.Event()
+
+    def check(self, candidate: Candidate) -> Held | Rejection | None:
+        """Ask every gate about one candidate, as `take` would; for evaluation, status and
+        `plan`."""
+        now = self._clock.now()
+        for gate in self._gates:
+            why = gate.check(candidate, now)
+            if why is not None:
+                return why
+        return None
+
+    def offer(
+        self,
+        key: Key,
+        candidates: Sequence[Candidate],
+        *,
+        urgency: int,
+        change_seen: datetime | None,
+    ) -> None:
+        """Take the latest candidates of a key, accepted or held alike."""
+        self._queue.replace(
+            key, candidates, urgency=urgency, now=self._clock.now(), change_seen=change_seen
+        )
+        self._wakeup.set()
+
+    def on_change(self, change: Change) -> list[ClusterEvent]:
+        """Hand a change to assumptions and gates; return what opened."""
+        self._assumed.on_change(change)
+        now = self._clock.now()
+        events = [event for gate in self._gates for event in gate.on_change(change, now)]
+        return events
+
+    def wake(self, events: Iterable[ClusterEvent]) -> None:
+        """Return to the running order what waits for these, and look whether something may go."""
+        for event in events:
+            self._queue.wake(event)
+        self._wakeup.set()
+
+    def wake_key(self, key: Key) -> None:
+        """A time that a held candidate of this key waited for has come."""
+        if self._queue.wake_key(key):
+            self._wakeup.set()
+
+    def next_request(self) -> Queued | None:
+        """Return the candidate to send now, all permits taken; None if nothing may go."""
+        now = self._clock.now()
+        self._closed = next((held for gate in self._gates if (held := gate.closed(now))), None)
+        if self._closed is not None:
+            return None
+        while (entry := self._queue.best(now)) is not None:
+            candidate = entry.candidate
+            why = self.check(candidate)
+            if isinstance(why, Held):
+                self._observer.held(entry, why)
+                self._queue.hold(entry, why)
+                continue
+            if isinstance(why, Rejection):
+                self._observer.rejected(entry, why)
+                self._queue.drop(entry)
+                self._look_again(candidate.key)
+                continue
+            for gate in self._gates:
+                gate.take(candidate, now)
+            if not self._revalidate(candidate):
+                for gate in self._gates:
+                    gate.give_back(candidate, now)
+                self._observer.dropped(entry)
+                self._queue.drop(entry)
+                self._look_again(candidate.key)
+                continue
+            self._queue.start(entry)
+            self._observer.sent(entry)
+            return entry
+        return None
+
+    async def run(self) -> None:
+        """Send what may go, until `stop`; what is in flight then is awaited."""
+        async with anyio.create_task_group() as requests:
+            while not self._stopping:
+                self._wakeup.clear()
+                while self._in_flight < self._workers and not self._stopping:
+                    entry = self.next_request()
+                    if entry is None:
+                        break
+                    self._in_flight += 1
+                    requests.start_soon(self._send, entry)
+                await self._wait()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._stopping = True
+        self._wakeup.set()
+
+    def statistics(self) -> Statistics:
+        return Statistics(self._in_flight, self._workers, self._closed)
+
+    async def _wait(self) -> None:
+        delay = None
+        if self._closed is not None:
+            times = [wake.time for wake in self._closed.wakes if isinstance(wake, At)]
+            if times:
+                delay = max(0.0, (min(times) - self._clock.now()).total_seconds())
+        try:
+            async with asyncio.timeout(delay):
+                await self._wakeup.wait()
+        except TimeoutError:
+            pass
+
+    async def _send(self, entry: Queued) -> None:
+        try:
+            outcome = await self._worker.evict(entry.candidate)
+            self._finish(entry, outcome)
+        finally:
+            # When cancelled the request may have been carried out, so no permit is given back.
+            self._in_flight -= 1
+            self._wakeup.set()
+
+    def _finish(self, entry: Queued, outcome: EvictionOutcome) -> None:
+        now = self._clock.now()
+        self._assumed.add(outcome)
+        self._queue.finish(entry)
+        events = [event for gate in self._gates for event in gate.on_outcome(outcome, now)]
+        self._observer.answered(entry, outcome)
+        self.wake(events)
+        # What the answer means for the key is for a fresh evaluation to say: gone, held or again.
+        self._look_again(entry.candidate.key)

@@ -27,9 +27,9 @@ import click
 from tests.controlplane.credentials import write_certificates, write_users
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 BINARIES = HERE / "bin"
 DEFAULT_DIRECTORY = HERE / "run"
 PROGRAMS = {  # by component, in the order of their start
@@ -79,19 +79,21 @@ def missing_binaries() -> list[str]:
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[ControlPlane]:
-    """Start a fresh control plane for the length of a `with` block."""
-    plane = start(directory)
+def running(
+    directory: Path, *, components: Collection[str] = tuple(PROGRAMS)
+) -> Iterator[ControlPlane]:
+    """Start a fresh control plane, or some of its components, for the length of a `with` block."""
+    plane = start(directory, components=components)
     try:
         yield plane
     finally:
         stop(directory)
         for process in plane.processes:
-            process.wait()
+            process.wait(STOP_WITHIN)
 
 
-def start(directory: Path) -> ControlPlane:
-    """Start all components, each when the one before is ready; an earlier run's objects are lost.
+def start(directory: Path, *, components: Collection[str] = tuple(PROGRAMS)) -> ControlPlane:
+    """Start the components, each when the one before is ready; an earlier run's objects are lost.
 
     Raises ControlPlaneError if one of them runs there already or does not come up; those that were
     started are stopped then.
@@ -109,6 +111,8 @@ def start(directory: Path) -> ControlPlane:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for component in _components(directory, ports):
+            if component.name not in components:
+                continue
             process = _spawn(directory, component)
             processes.append(process)
             _wait_ready(directory, component, process=process, trust=trust, token=tokens["admin"])
@@ -311,8 +315,8 @@ def _pid(directory: Path, name: str) -> int | None:
     except (OSError, ValueError):
         return None
     # Linux says " (deleted)" of a binary that a later build has replaced.
-    binary = str(BINARIES / PROGRAMS[name])
-    return pid if str(executable).removesuffix(" (deleted)") == binary else None
+    binary = (BINARIES / PROGRAMS[name]).resolve()
+    return pid if str(executable).removesuffix(" (deleted)") == str(binary) else None
 
 
 def _end(directory: Path, name: str, pid: int) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import ssl
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiohttp
 import msgspec
+import yaml
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -140,19 +143,37 @@ class Api:
         await self.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": wanted or None}})
 
 
-@asynccontextmanager
-async def connect(kubeconfig: Path) -> AsyncIterator[Api]:
-    """A client for the first cluster and user of a kubeconfig written as JSON, with a token."""
-    document = json.loads(await asyncio.to_thread(kubeconfig.read_text))
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a kubeconfig says: where, whom to trust, as whom."""
+
+    server: str
+    trust: ssl.SSLContext
+    token: str
+
+
+def read_kubeconfig(path: Path) -> Access:
+    """Read the first cluster and user of a kubeconfig, which carries a token and a CA."""
+    document = yaml.safe_load(path.read_text())
     cluster = document["clusters"][0]["cluster"]
-    token = document["users"][0]["user"]["token"]
-    trust = await asyncio.to_thread(
-        ssl.create_default_context, cafile=cluster["certificate-authority"]
+    inline = cluster.get("certificate-authority-data")
+    return Access(
+        server=cluster["server"],
+        trust=ssl.create_default_context(
+            cafile=cluster.get("certificate-authority"),
+            cadata=base64.b64decode(inline).decode() if inline else None,
+        ),
+        token=document["users"][0]["user"]["token"],
     )
+
+
+@asynccontextmanager
+async def connect(access: Access) -> AsyncIterator[Api]:
+    """A client of one API server as one user."""
     async with aiohttp.ClientSession(
-        cluster["server"],
-        headers={"Authorization": f"Bearer {token}"},
-        connector=aiohttp.TCPConnector(ssl=trust),
+        access.server,
+        headers={"Authorization": f"Bearer {access.token}"},
+        connector=aiohttp.TCPConnector(ssl=access.trust),
         timeout=TIMEOUT,
         read_bufsize=1 << 20,  # a watch line longer than twice this would be refused
     ) as session:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.controlplane.cluster import BINARIES, ControlPlane, missing_binaries, running
-from tests.e2e.api import Api, connect, eventually
+from tests.e2e.api import Access, Api, connect, eventually, read_kubeconfig
 from tests.e2e.objects import ZONES, make_node
 
 if TYPE_CHECKING:
@@ -75,9 +75,15 @@ def kubectl(plane: ControlPlane, *arguments: str, stdin: str = "") -> str:
 
 
 @pytest.fixture
-async def api(control_plane: ControlPlane) -> AsyncIterator[Api]:
+def access(control_plane: ControlPlane) -> Access:
+    """The administrator's access."""
+    return read_kubeconfig(control_plane.kubeconfig())
+
+
+@pytest.fixture
+async def api(access: Access) -> AsyncIterator[Api]:
     """The API as the administrator; nodes are without taints before and after."""
-    async with connect(control_plane.kubeconfig()) as client:
+    async with connect(access) as client:
         yield client
         for node in NODES:
             await client.taint(node)

@@ -1,0 +1,171 @@
+"""How long after a node is tainted the request to evict a Pod from it arrives.
+
+Against a real control plane or the sandbox: from sending the PATCH that taints the node to the
+arrival of the request at a loopback proxy in front of the API server. Against a stub: from the
+watch line sent to the arrival at the stub. Debounce and settle are 0, the cluster is idle, all Pods
+of the node but one tolerate the taint. Exit 1 if a limit is passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from tests.benchmarks.arrivals import Arrivals
+from tests.benchmarks.clusters import real_trial, sandbox_trial
+from tests.benchmarks.stub_server import stub_trial
+from tests.e2e.descheduler import running_descheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+WARM_UP = 10
+"""Samples that are not counted: the first ones open connections and fill caches."""
+SAMPLE_WITHIN = 30.0
+"""Seconds that one sample may take, the start of the descheduler included."""
+IDLE = 0.03
+"""Seconds of rest before and after each sample."""
+POLICY = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: taints
+  plugins:
+    deschedule:
+      enabled: [RemovePodsViolatingNodeTaints]
+reactive:
+  debounce: {quiet: 0s, maxWait: 0s}
+  settle: {default: 0s, transient: 0s}
+  rateLimit: {evictionsPerSecond: 1000, burst: 1000}
+  limits: {window: 1s, perWorkload: 1000}
+"""
+
+
+class Trial(Protocol):
+    """A cluster with one node to be tainted, and a kubeconfig that leads past the stop-watch."""
+
+    kubeconfig: Path
+
+    async def add_pod(self) -> str:
+        """Have a Pod that does not tolerate the taint run on the node; gives its name."""
+
+    async def taint(self) -> None:
+        """Send the change."""
+
+    async def reset(self) -> None:
+        """Take the taint away, and what is left of the Pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Milliseconds: what is aimed at, and from where the benchmark fails."""
+
+    target: float
+    fail: float
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a server is measured with."""
+
+    trial: Callable[[Arrivals, Path], AbstractAsyncContextManager[Trial]]
+    count: int
+    limits: dict[str, Limit]
+
+
+SUBJECTS = {
+    "real": Subject(real_trial, 100, {"p50": Limit(15, 15), "p99": Limit(60, 60)}),
+    "sandbox": Subject(sandbox_trial, 200, {"p50": Limit(5, 5), "p99": Limit(20, 20)}),
+    "stub": Subject(stub_trial, 200, {"p50": Limit(1.5, 3), "p99": Limit(6, 15)}),
+}
+
+
+async def measure(subject: Subject, *, count: int) -> list[float]:
+    """Milliseconds of `count` samples, in their order; TimeoutError if one takes 30 s."""
+    arrivals = Arrivals()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        policy = directory / "policy.yaml"
+        policy.write_text(POLICY)
+        async with (
+            subject.trial(arrivals, directory) as trial,
+            running_descheduler(
+                policy=policy, kubeconfig=trial.kubeconfig, log=directory / "run.log"
+            ),
+        ):
+            samples = [await _sample(trial, arrivals) for _ in range(WARM_UP + count)]
+    return samples[WARM_UP:]
+
+
+async def _sample(trial: Trial, arrivals: Arrivals) -> float:
+    async with asyncio.timeout(SAMPLE_WITHIN):
+        arrived = arrivals.expect(await trial.add_pod())
+        await asyncio.sleep(IDLE)
+        if arrived.done():
+            raise RuntimeError("a Pod was to be evicted before its node was tainted")
+        start = time.perf_counter()
+        await trial.taint()
+        milliseconds = (await arrived - start) * 1000
+        await trial.reset()
+        await asyncio.sleep(IDLE)
+    return milliseconds
+
+
+def percentiles(samples: Sequence[float]) -> dict[str, float]:
+    """The median, two high percentiles (nearest rank) and the longest."""
+    ordered = sorted(samples)
+    ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+    return {
+        name: round(ordered[math.ceil(share * len(ordered)) - 1], 3)
+        for name, share in ranks.items()
+    }
+
+
+@click.command(help=__doc__)
+@click.option("--server", type=click.Choice(list(SUBJECTS)), default="stub", show_default=True)
+@click.option(
+    "--count",
+    type=click.IntRange(1, 2000),
+    help="Samples after the warm-up.  [default: 100 for real, 200 for the others]",
+)
+@click.option("-o", "output", type=click.Choice(["table", "json"]), default="table")
+def main(server: str, count: int | None, output: str) -> None:
+    """Measure and judge."""
+    subject = SUBJECTS[server]
+    samples = asyncio.run(measure(subject, count=count or subject.count))
+    found = percentiles(samples)
+    passed = all(found[name] < limit.fail for name, limit in subject.limits.items())
+    if output == "json":
+        limits = {
+            name: {"target": limit.target, "fail": limit.fail}
+            for name, limit in subject.limits.items()
+        }
+        report = {"server": server, "samples": len(samples), "milliseconds": found}
+        click.echo(json.dumps({**report, "limits": limits, "passed": passed}, indent=2))
+    else:
+        click.echo(f"taint to eviction request, {server}, {len(samples)} samples")
+        for name, value in found.items():
+            click.echo(f"  {name:<4}{value:9.2f} ms  {_verdict(value, subject.limits.get(name))}")
+    if not passed:
+        raise click.exceptions.Exit(1)
+
+
+def _verdict(value: float, limit: Limit | None) -> str:
+    if limit is None:
+        return ""
+    if value >= limit.fail:
+        return f"FAILED (at {limit.fail:g})"
+    return f"target {limit.target:g}: {'met' if value < limit.target else 'missed'}"
+
+
+if __name__ == "__main__":
+    main()

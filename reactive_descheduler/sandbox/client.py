@@ -20,7 +20,7 @@ from reactive_descheduler.sandbox.documents import (
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
 PatchKind: TypeAlias = Literal["merge", "json", "strategic"]
 _PATCH_TYPES: dict[PatchKind, str] = {
@@ -64,9 +64,10 @@ class ApiClient:
         body: object = None,
         query: dict[str, str] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> JsonObject:
         """One request and its decoded answer."""
-        headers = self._headers | {"Content-Type": content_type}
+        headers = self._headers | {"Content-Type": content_type, "Accept": accept}
         data = None if body is None else orjson.dumps(body)
         async with self._session.request(
             method, self._url + path, data=data, params=query, headers=headers
@@ -162,7 +163,7 @@ class ApiClient:
 
     async def watch(
         self, plural: str, version: str, namespace: str = "", **query: str
-    ) -> AsyncIterator[tuple[str, JsonObject]]:
+    ) -> AsyncGenerator[tuple[str, JsonObject]]:
         """The types and objects of watch events after a version, until the server ends the watch.
 
         An ERROR event raises ApiRefused.

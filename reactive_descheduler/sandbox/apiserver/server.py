@@ -94,11 +94,10 @@ class ApiServer:
         self, *, host: str = "127.0.0.1", port: int = 0, ssl_context: ssl.SSLContext | None = None
     ) -> AsyncIterator[int]:
         """Listen until the block ends; gives the port. Open watches are cut at the end."""
-        runner = web.ServerRunner(
-            web.Server(self._handle, handler_cancellation=True, access_log=None)
-        )
+        server = web.Server(self._handle, handler_cancellation=True, access_log=None)
+        runner = web.ServerRunner(server, shutdown_timeout=0.5)
         await runner.setup()
-        site = web.TCPSite(runner, host, port, ssl_context=ssl_context, shutdown_timeout=0.5)
+        site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
         await site.start()
         try:
             yield cast(int, runner.addresses[0][1])

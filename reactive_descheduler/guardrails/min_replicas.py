@@ -40,5 +40,5 @@ def _replicas(pod: Pod) -> On:
     owner = pod.template.owners[0]
     return On(
         Action.POD_ADDED | Action.POD_DELETED | Action.POD_OWNERS,
-        (owner.kind, pod.namespace, owner.name),
+        ("Owner", "", owner.uid),  # counted by UID; `triggers.touched` files changes under it
     )

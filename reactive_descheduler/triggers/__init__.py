@@ -40,8 +40,9 @@ def cluster_events(change: Change) -> Action:
 def touched(change: Change) -> tuple[Ref, ...]:
     """Return the objects under which those who wait may have filed this change.
 
-    The object itself; for a Pod also the nodes it is and was on and its owners ("a Pod was bound
-    there", "a replica came"); for a budget also its namespace ("a budget there selects others").
+    The object itself; for a Pod also the nodes it is and was on ("a Pod was bound there") and its
+    owners ("a replica came"; by UID, as they are counted, under the kind `Owner`); for a budget
+    also its namespace ("a budget there selects others").
     """
     refs = {change.ref: None}
     if change.kind == "PodDisruptionBudget":
@@ -51,5 +52,5 @@ def touched(change: Change) -> tuple[Ref, ...]:
             if side.node_name:
                 refs["Node", "", side.node_name] = None
             for owner in side.template.owners:
-                refs[owner.kind, side.namespace, owner.name] = None
+                refs["Owner", "", owner.uid] = None
     return tuple(refs)

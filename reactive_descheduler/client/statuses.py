@@ -38,7 +38,7 @@ def read_status(code: int, headers: Mapping[str, str], body: bytes) -> Status:
     document = _mapping(body)
     details = document.get("details")
     details = details if isinstance(details, dict) else {}
-    text = document.get("message") or body[:500].decode(errors="replace").strip()
+    text = document.get("message") or body[:500].decode(errors="replace").strip() or _phrase(code)
     return Status(
         code=code,
         reason=str(document.get("reason") or _phrase(code)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -149,6 +150,8 @@ class ApiServer:
     posts: deque[Script] = field(default_factory=deque)
     """For evictions and Events alike."""
     gets: deque[Script] = field(default_factory=deque)
+    connections: Callable[[], int] = lambda: 0
+    """How many connections are open."""
 
     def put(self, manifest: Mapping[str, Any], *, event: str = "") -> Manifest:
         """Create or change an object, and tell the watches."""
@@ -311,17 +314,21 @@ class ApiServer:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[ApiServer]:
+async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[ApiServer]:
     """Run a server on loopback."""
+    scheme = "http" if tls is None else "https"
     server = ApiServer()
     app = web.Application(client_max_size=2**24)
     app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         host, port = runner.addresses[0][:2]
-        server.url = f"http://{host}:{port}"
+        server.url = f"{scheme}://{host}:{port}"
+        web_server = runner.server
+        assert web_server is not None
+        server.connections = lambda: len(web_server.connections)
         yield server
     finally:
         await runner.cleanup()

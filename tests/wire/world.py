@@ -77,8 +77,14 @@ class World:
         await eventually(lambda: self.reflector.synced and self.in_step())
 
     async def until_watching(self) -> None:
-        """Synced, and a well-behaved watch is open."""
-        await eventually(lambda: self.reflector.synced and bool(self.server.open.get(self.kind)))
+        """Synced, and a well-behaved watch is open, at both ends."""
+        await eventually(
+            lambda: (
+                self.reflector.synced
+                and bool(self.server.open.get(self.kind))
+                and not self.statistics.error
+            )
+        )
 
     @property
     def statistics(self) -> ReflectorStatistics:

@@ -33,11 +33,20 @@ _PATCH_TYPES: dict[PatchKind, str] = {
 class ApiRefused(Exception):
     """The API server answered with a Status that is no success."""
 
-    def __init__(self, code: int, status: JsonObject, retry_after: str | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        status: JsonObject,
+        *,
+        retry_after: str | None = None,
+        by_http: bool = True,
+    ) -> None:
         super().__init__(f"{code} {text(status, 'reason')}: {text(status, 'message')}")
         self.code = code
         self.status = status
         self.retry_after = retry_after
+        self.by_http = by_http
+        """False for an ERROR event within a watch."""
 
 
 class ApiClient:
@@ -73,11 +82,10 @@ class ApiClient:
             method, self._url + path, data=data, params=query, headers=headers
         ) as response:
             content = await response.read()
-            answer = orjson.loads(content) if content else {}
             if response.status >= 400:
                 retry_after = response.headers.get("Retry-After")
-                raise ApiRefused(response.status, answer, retry_after)
-            return cast(JsonObject, answer)
+                raise ApiRefused(response.status, _status(content), retry_after=retry_after)
+            return cast(JsonObject, orjson.loads(content))
 
     async def get(self, plural: str, name: str, namespace: str = "") -> JsonObject:
         return await self.request("GET", BY_PLURAL[plural].path(namespace, name))
@@ -175,7 +183,7 @@ class ApiClient:
             self._url + path, params=query, headers=self._headers, timeout=timeout
         ) as response:
             if response.status >= 400:
-                raise ApiRefused(response.status, orjson.loads(await response.read()))
+                raise ApiRefused(response.status, _status(await response.read()))
             tail = b""
             async for block in response.content.iter_any():
                 *lines, tail = (tail + block).split(b"\n")
@@ -183,8 +191,16 @@ class ApiClient:
                     event = orjson.loads(line)
                     document = cast(JsonObject, event["object"])
                     if event["type"] == "ERROR":
-                        raise ApiRefused(integer(document, "code"), document)
+                        raise ApiRefused(integer(document, "code"), document, by_http=False)
                     yield event["type"], document
+
+
+def _status(content: bytes) -> JsonObject:
+    """The Status in an answer; real servers answer unknown groups with mere text."""
+    try:
+        return cast(JsonObject, orjson.loads(content))
+    except orjson.JSONDecodeError:
+        return {"message": content.decode(errors="replace")}
 
 
 @asynccontextmanager

@@ -7,18 +7,20 @@ and kubelets, so that nothing moves by itself. The real one runs under the marke
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import ssl
+import urllib.request
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from reactive_descheduler.sandbox.client import ApiClient, connect
 from reactive_descheduler.sandbox.cluster import running_sandbox
 from reactive_descheduler.sandbox.documents import JsonObject, name_of
-from tests.controlplane.cluster import missing_binaries, running
+from tests.controlplane.cluster import ControlPlane, missing_binaries, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -32,7 +34,7 @@ class Endpoint:
     ca_pem: str
     token: str
     forget_history: Callable[[], None]
-    """Lets resourceVersion 1 be too old; on a real server it always is."""
+    """Lets older versions be too old, at least for what is served without a cache: Events."""
 
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=self.ca_pem)
@@ -132,7 +134,23 @@ def real_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
     directory = tmp_path_factory.mktemp("contract")
     with running(directory, components=("etcd", "apiserver")) as plane:
         ca_pem = (directory / "ca.crt").read_text()
-        yield Endpoint(plane.server, ca_pem, plane.tokens["admin"], lambda: None)
+        yield Endpoint(plane.server, ca_pem, plane.tokens["admin"], lambda: compact_etcd(plane))
+
+
+def compact_etcd(plane: ControlPlane) -> None:
+    """Let etcd forget all but the present."""
+    arguments = plane.processes[0].args
+    assert isinstance(arguments, list)
+    option = "--advertise-client-urls="
+    (url,) = (str(one).removeprefix(option) for one in arguments if str(one).startswith(option))
+    revision = ask_etcd(f"{url}/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+    ask_etcd(f"{url}/v3/kv/compaction", {"revision": revision, "physical": True})
+
+
+def ask_etcd(url: str, body: JsonObject) -> dict[str, dict[str, str]]:
+    request = urllib.request.Request(url, data=json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return cast(dict[str, dict[str, str]], json.load(response))
 
 
 @asynccontextmanager

@@ -44,6 +44,18 @@ async def watch_until(
     return seen
 
 
+async def create_event(world: World, name: str) -> None:
+    await world.client.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": world.namespace},
+            "involvedObject": {"kind": "Pod", "name": "a", "namespace": world.namespace},
+            "reason": "Tested",
+        }
+    )
+
+
 async def label(world: World, name: str, app: str) -> None:
     patch = {"metadata": {"labels": {"app": app}}}
     await world.client.patch("pods", name, patch, namespace=world.namespace)
@@ -132,11 +144,28 @@ async def test_a_watch_gives_every_change_after_its_version(world: World) -> Non
     version = text(await list_pods(world), "metadata", "resourceVersion")
     await world.pod("a")
     await label(world, "a", "x")
-    await world.client.delete("pods", "a", namespace=world.namespace)
 
-    seen = await watch_until(world, version, lambda kind, _: kind == "DELETED")
+    seen = await watch_until(world, version, lambda kind, _: kind == "MODIFIED")
 
-    assert seen == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert seen == [("ADDED", "a"), ("MODIFIED", "a")]
+
+
+@pytest.mark.parametrize("node", [pytest.param("", id="unbound"), pytest.param("n", id="bound")])
+async def test_a_removed_pod_is_seen_terminating_first(world: World, node: str) -> None:
+    pod = await world.pod("a", node=node)
+    if node:
+        pod = await world.client.delete("pods", "a", namespace=world.namespace, grace=30)
+    await world.client.delete("pods", "a", namespace=world.namespace, grace=0)
+    seen: list[tuple[str, int]] = []
+
+    def done(kind: str, document: JsonObject) -> bool:
+        grace = integer(document, "metadata", "deletionGracePeriodSeconds", default=-1)
+        seen.append((kind, grace))
+        return kind == "DELETED"
+
+    await watch_until(world, text(pod, "metadata", "resourceVersion"), done)
+
+    assert seen == [("MODIFIED", 0), ("DELETED", 0)]
 
 
 async def test_a_deletion_carries_a_version_of_its_own(world: World) -> None:
@@ -205,13 +234,32 @@ async def test_a_streaming_list_needs_its_version_match(world: World) -> None:
 
 
 async def test_a_watch_from_a_forgotten_version_gets_an_error_event(world: World) -> None:
+    await create_event(world, "a")
+    world.endpoint.forget_history()
+
+    events = world.client.watch("events", "1", world.namespace)
+    with pytest.raises(ApiRefused) as caught:
+        await anext(events)
+
+    assert (caught.value.code, caught.value.status["reason"]) == (410, "Expired")
+    assert "too old" in text(caught.value.status, "message")
+    assert not caught.value.by_http
+
+
+async def test_a_page_of_a_forgotten_list_is_refused(world: World) -> None:
+    await create_event(world, "a")
+    await create_event(world, "b")
+    path = f"/api/v1/namespaces/{world.namespace}/events"
+    page = await world.client.request("GET", path, query={"limit": "1"})
+    await create_event(world, "c")
     world.endpoint.forget_history()
 
     with pytest.raises(ApiRefused) as caught:
-        await watch_until(world, "1", lambda *_: True)
+        token = text(page, "metadata", "continue")
+        await world.client.request("GET", path, query={"limit": "1", "continue": token})
 
     assert (caught.value.code, caught.value.status["reason"]) == (410, "Expired")
-    assert "too old resource version: 1" in text(caught.value.status, "message")
+    assert caught.value.by_http
 
 
 async def test_a_watch_ends_after_its_timeout(world: World) -> None:

@@ -18,6 +18,7 @@ from reactive_descheduler.sandbox.apiserver.store import Store, Stored
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
     attach,
+    integer,
     is_terminating,
     lookup,
     mapping,
@@ -132,19 +133,17 @@ class Registry:
         stored = self.get(resource, key)
         self.check_preconditions(resource, stored, mapping(options, "preconditions"))
         grace = pods.grace_period(stored.document, options) if resource is PODS else 0
-        if grace == 0 and not strings(stored.document, "metadata", "finalizers"):
-            if resource is NAMESPACES and not dry_run:
-                self._empty_namespace(key[1])
-            return self._remove(resource, key, dry_run), True
-        if is_terminating(stored.document) and not pods.shortens(stored.document, grace):
+        held = grace > 0 or bool(strings(stored.document, "metadata", "finalizers"))
+        if held and is_terminating(stored.document) and not pods.shortens(stored.document, grace):
             return stored, False
-        document = stored.copy()
-        metadata = attach(document, "metadata")
-        metadata["deletionTimestamp"] = timestamp(self.now() + grace)
-        metadata["deletionGracePeriodSeconds"] = grace
-        if resource.has_generation:
-            metadata["generation"] = int(str(metadata.get("generation", 1))) + 1
-        return self._put(resource, document, dry_run), False
+        if held or resource is PODS:
+            # Even a Pod that goes at once is seen terminating first.
+            stored = self._mark_deleted(resource, stored, grace, dry_run)
+        if held:
+            return stored, False
+        if resource is NAMESPACES and not dry_run:
+            self._empty_namespace(key[1])
+        return self._remove(resource, key, dry_run), True
 
     def check_preconditions(
         self, resource: Resource, stored: Stored, preconditions: JsonObject
@@ -165,6 +164,17 @@ class Registry:
 
     def random_uid(self) -> str:
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def _mark_deleted(
+        self, resource: Resource, stored: Stored, grace: int, dry_run: bool
+    ) -> Stored:
+        document = stored.copy()
+        metadata = attach(document, "metadata")
+        metadata["deletionTimestamp"] = timestamp(self.now() + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+        if resource.has_generation:
+            metadata["generation"] = integer(metadata, "generation") + 1
+        return self._put(resource, document, dry_run)
 
     def _put(self, resource: Resource, document: JsonObject, dry_run: bool) -> Stored:
         if dry_run:

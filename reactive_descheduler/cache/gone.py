@@ -15,10 +15,13 @@ class GonePods(Mapping[str, Pod]):
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._pods: dict[str, Pod] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
+        self.version = 0
+        """Moves whenever a Pod is added or dropped."""
         for pod in pods:
             self.add(pod)
 
     def add(self, pod: Pod) -> None:
+        self.version += 1
         self._pods[pod.uid] = pod
         self._by_node.setdefault(pod.node_name, {})[pod.uid] = pod
 
@@ -26,6 +29,7 @@ class GonePods(Mapping[str, Pod]):
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
+        self.version += 1
         on_node = self._by_node[pod.node_name]
         del on_node[uid]
         if not on_node:

@@ -33,8 +33,8 @@ class Lister:
 
     @property
     def version(self) -> int:
-        """Moves with every change that was applied to the store."""
-        return self._store.version
+        """Moves with every change that was applied to the store, and of what counts as gone."""
+        return self._store.version + self._gone.version
 
     def less(self, gone: GonePods) -> Lister:
         """Return the same face with these Pods taken as gone, now and as `gone` goes on changing.

@@ -86,6 +86,15 @@ def room_wakes(pod: Pod) -> tuple[On, On]:
     )
 
 
+def own_room_wake(pod: Pod, node: Node) -> On:
+    """Return what could let a Pod fit its own node again.
+
+    Its shape alone does not tell: on its own node it has its room, and meets itself.
+    """
+    freed = Action.POD_GONE | Action.POD_LABELS if pod.template.anti_affinity else Action(0)
+    return On(NODE_FIT | freed, node.ref)
+
+
 def loss_wake(pod: Pod, node: Node) -> On:
     """Return what could end the Pod's fit on this node."""
     filled = Action.POD_BOUND | Action.POD_RESOURCES | Action.POD_PHASE

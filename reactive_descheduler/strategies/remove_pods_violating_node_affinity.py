@@ -23,7 +23,12 @@ from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.args import Listed
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments
-from reactive_descheduler.framework.fitting import Fitting, loss_wake, room_wakes
+from reactive_descheduler.framework.fitting import (
+    Fitting,
+    loss_wake,
+    own_room_wake,
+    room_wakes,
+)
 from reactive_descheduler.framework.pod_strategy import (
     COMMON_EVENTS,
     PodArguments,
@@ -142,7 +147,8 @@ class RemovePodsViolatingNodeAffinity(PodStrategy):
         else:
             witness = self._fitting.elsewhere(pod, view.nodes.values(), view.lister)
         if witness is None:
-            return Rejection(self.NAME, "it fits no node of the cycle", room_wakes(pod), pod.ref)
+            wakes = (*room_wakes(pod), own_room_wake(pod, node))
+            return Rejection(self.NAME, "it fits no node of the cycle", wakes, pod.ref)
         view.note(loss_wake(pod, witness))
         return None
 

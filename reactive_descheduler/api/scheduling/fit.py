@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Pod, Shape
 from reactive_descheduler.api.quantity import milli_value, value
 from reactive_descheduler.api.scheduling.node_affinity import AffinityError, matches_node
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, taint_text, untolerated
@@ -35,16 +35,35 @@ def misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
 
     On its own node a Pod has its resources already, so they are not checked there.
     """
-    if node.opaque:
-        return f"the node could not be read: {node.opaque}"
-    if node.unschedulable:
-        return "the node is cordoned"
     return (
-        _affinity_misfit(pod, node)
+        _own_misfit(node)
+        or _affinity_misfit(pod, node)
         or _taint_misfit(pod, node)
         or _neighbour_misfit(pod, node, occupancy)
         or (_resource_misfit(pod, node, occupancy) if pod.node_name != node.name else None)
     )
+
+
+def shape_misfit(shape: Shape, node: Node, occupancy: Occupancy) -> str | None:
+    """Return why no Pod of this shape, coming from elsewhere, fits the node; None if one may.
+
+    Neighbours are left out: a Pod is told from them by its name, which a shape has not.
+    """
+    pod = Pod(
+        namespace=shape.namespace, name="", uid="", resource_version="", template=shape.template
+    )
+    return (
+        _own_misfit(node)
+        or _affinity_misfit(pod, node)
+        or _taint_misfit(pod, node)
+        or (_resource_misfit(pod, node, occupancy))
+    )
+
+
+def _own_misfit(node: Node) -> str | None:
+    if node.opaque:
+        return f"the node could not be read: {node.opaque}"
+    return "the node is cordoned" if node.unschedulable else None
 
 
 def _affinity_misfit(pod: Pod, node: Node) -> str | None:

@@ -39,7 +39,7 @@ class ClusterTrial:
     async def add_pod(self) -> str:
         """Create the next ReplicaSet and wait for its Pod."""
         self._name = next(self._names)
-        victim = make_deployment(self._name, replicas=1, nodes=(NODE,))
+        victim = make_deployment(self._name, replicas=1, nodes=(NODE,), grace_seconds=0)
         await self._api.create(_collection("replicasets"), {**victim, "kind": "ReplicaSet"})
         await self._have(self._name, 1)
         (pod,) = await self._api.pods(NAMESPACE, self._name)
@@ -92,26 +92,23 @@ async def real_trial(arrivals: Arrivals, directory: Path) -> AsyncIterator[Clust
 
 @asynccontextmanager
 async def sandbox_trial(arrivals: Arrivals, directory: Path) -> AsyncIterator[ClusterTrial]:
-    """The embedded cluster, in a process of its own."""
+    """The embedded cluster, in a process of its own, as the API server is one to the real proxy."""
     kubeconfig = directory / "sandbox.kubeconfig"
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-m",
-        "reactive_descheduler",
-        "sandbox",
-        "--nodes",
-        "0",
-        "--kubeconfig-out",
-        str(kubeconfig),
+        *("-m", "reactive_descheduler", "sandbox"),
+        *("--nodes", "0", "--kubeconfig-out", str(kubeconfig)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
     )
 
-    async def written() -> bool:
-        return kubeconfig.exists() or process.returncode is not None
+    async def serves() -> bool:
+        if process.returncode is not None:
+            raise RuntimeError(f"the sandbox ended with exit code {process.returncode}")
+        return kubeconfig.exists() and kubeconfig.stat().st_size > 0
 
     try:
-        await eventually(written, what="the sandbox's kubeconfig", within=30)
+        await eventually(serves, what="the sandbox's kubeconfig", within=30)
         async with _trial(kubeconfig, arrivals, directory) as trial:
             yield trial
     finally:

@@ -35,15 +35,17 @@ def make_deployment(
     nodes: tuple[str, ...] = (),
     tolerates: str = "",
     spread: bool = False,
+    grace_seconds: int = 1,
 ) -> dict[str, object]:
     """A Deployment labelled app=`name`.
 
     nodes: the only ones it may run on (default: all). tolerates: the key of a taint. spread:
     strictly as many Pods on each node as on the others, not what the scheduler finds best.
+    grace_seconds: how long its Pods are terminating (kwok does not wait; with 0 no server does).
     """
     labels = {"app": name}
     pod: dict[str, object] = {
-        "terminationGracePeriodSeconds": 1,
+        "terminationGracePeriodSeconds": grace_seconds,
         "containers": [
             {
                 "name": "main",

@@ -138,9 +138,9 @@ class LibrarySource:
                 raise FileNotFoundError("no kubeconfig was given or found, and this is no Pod")
             await run_sync(load_incluster_config, configuration)
             return configuration, None
-        for part in path.split(os.pathsep) if self._kubeconfig else ():
+        if self._kubeconfig:
             # Says why it cannot be read, where the library says nothing.
-            await (await anyio.Path(part).expanduser()).read_bytes()
+            await (await anyio.Path(path).expanduser()).read_bytes()
         loading = load_kube_config(
             config_file=path,
             context=self._context,
@@ -153,6 +153,9 @@ class LibrarySource:
 def _usual_kubeconfig() -> str | None:
     named = os.environ.get("KUBECONFIG")
     if named:
+        # A list, as for kubectl: files in it may be missing, but not all of them.
+        if not any(Path(each).expanduser().is_file() for each in named.split(os.pathsep)):
+            raise FileNotFoundError(f"KUBECONFIG names no file that exists: {named}")
         return named
     usual = Path.home() / ".kube" / "config"
     return str(usual) if usual.is_file() else None

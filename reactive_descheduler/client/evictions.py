@@ -125,8 +125,9 @@ def _tell(status: Status) -> Answer:
         case HTTPStatus.NOT_FOUND:
             return Answer.NOT_FOUND
         case HTTPStatus.CONFLICT:
-            # Any other conflict is a race inside the server, which a later try does not meet.
-            return Answer.UID_CONFLICT if "uid" in message else Answer.SERVER_ERROR
+            # "the UID in the precondition (...)", "UID in precondition: ...". Any other conflict is
+            # a race inside the server, which a later try does not meet.
+            return Answer.UID_CONFLICT if "uid in " in message else Answer.SERVER_ERROR
         case HTTPStatus.TOO_MANY_REQUESTS:
             return _tell_429(status)
         case HTTPStatus.UNAUTHORIZED:

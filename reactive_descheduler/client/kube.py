@@ -134,7 +134,8 @@ class KubeConnection:
 
         `within`: seconds for all of it, the connecting, the answer and a renewal of credentials.
         Raises Unreachable if nothing was sent or the method only reads; AmbiguousError if another
-        method was sent and no answer came.
+        method was sent and no answer came. (Where the connection goes before an answer, aiohttp
+        sends a GET or PUT once more; a PUT with a resourceVersion is then answered with 409.)
         """
         data = None if body is None else orjson.dumps(body)
         limits = aiohttp.ClientTimeout(total=within, sock_connect=CONNECT_TIMEOUT)

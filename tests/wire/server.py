@@ -123,6 +123,9 @@ class Seen(NamedTuple):
     path: str
     query: Mapping[str, str]
     token: str
+    media_type: str
+    encodings: str
+    """What it takes compressed."""
     body: Any
 
     @property
@@ -148,7 +151,7 @@ class ApiServer:
     watches: dict[str, deque[Script]] = field(default_factory=dict)
     lists: dict[str, deque[Script]] = field(default_factory=dict)
     posts: deque[Script] = field(default_factory=deque)
-    """For evictions and Events alike."""
+    """For all requests that change something, evictions and Events alike."""
     gets: deque[Script] = field(default_factory=deque)
     connections: Callable[[], int] = lambda: 0
     """How many connections are open."""
@@ -217,12 +220,14 @@ class ApiServer:
                 request.path,
                 dict(request.query),
                 token,
+                request.content_type,
+                request.headers.get("Accept-Encoding", ""),
                 json.loads(body) if body else None,
             )
         )
         if token != self.token:
             return await self._play(request, failure(401, "Unauthorized", "Unauthorized"))
-        if request.method in ("POST", "PATCH"):
+        if request.method in ("POST", "PUT", "PATCH"):
             script = self.posts.popleft() if self.posts else Answer(201, b'{"status":"Success"}')
             return await self._play(request, script)
         kind = KINDS.get(request.path)

@@ -14,13 +14,13 @@ import pytest
 import trustme
 import yaml
 
-from reactive_descheduler.api.errors import Unreachable
+from reactive_descheduler.api.errors import AmbiguousError, Unreachable
 from reactive_descheduler.client.credentials import Credentials, Target
 from reactive_descheduler.client.kube import connect
 from reactive_descheduler.kit.clock import ManualClock
 from tests.builders import make_pod
-from tests.wire.server import ApiServer, serving
-from tests.wire.world import following
+from tests.wire.server import ApiServer, Drop, serving
+from tests.wire.world import connected, following
 
 pytestmark = pytest.mark.real_time
 
@@ -212,6 +212,55 @@ async def test_nowhere_to_connect_to_is_said(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(Unreachable, match="no kubeconfig"):
         await connect()
+
+
+async def test_kubeconfig_variable_that_names_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a:{tmp_path}/b")
+    with pytest.raises(Unreachable, match="KUBECONFIG names no file"):
+        await connect()
+
+
+async def test_kubeconfig_variable_may_name_several_files(
+    server: ApiServer,
+    kubeconfig: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = kubeconfig(server.url, {"token": "first"})
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/missing:{path}")
+    async with await connect() as connection:
+        assert (await connection.get("/api/v1/pods", {"limit": 5})).ok
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+async def test_lost_answer_to_a_change_is_ambiguous(server: ApiServer, method: str) -> None:
+    server.posts.append(Drop())
+    async with connected(server) as connection:
+        with pytest.raises(AmbiguousError):
+            await connection.request(method, "/api/v1/pods", body={})
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("fault", [Drop(), Drop(after=3600)], ids=["lost", "time-out"])
+async def test_lost_answer_to_a_look_is_not(server: ApiServer, fault: Drop) -> None:
+    server.gets.extend([fault, fault])
+    async with connected(server) as connection:
+        with pytest.raises(Unreachable):
+            await connection.get("/version", within=0.2)
+
+
+async def test_changes_are_sent_as_json_in_the_media_type_of_the_method(server: ApiServer) -> None:
+    async with connected(server) as connection:
+        await connection.post("/a", {"n": 1})
+        await connection.put("/a", {"n": 2})
+        await connection.patch("/a", {"n": 3})
+    assert [(each.method, each.media_type, each.body["n"]) for each in server.requests] == [
+        ("POST", "application/json", 1),
+        ("PUT", "application/json", 2),
+        ("PATCH", "application/merge-patch+json", 3),
+    ]
 
 
 class CountingSource:

@@ -45,8 +45,16 @@ RBAC = (
     'in the namespace "default"'
 )
 UIDS = (
+    'Operation cannot be fulfilled on Pod "a": the UID in the precondition (old) does not match '
+    "the UID in record (new). The object might have been deleted and then recreated"
+)
+OTHER_UIDS = (
     'Operation cannot be fulfilled on Pod "a": Precondition failed: '
     "UID in precondition: old, UID in object meta: new"
+)
+MODIFIED = (
+    'Operation cannot be fulfilled on pods "guid-1": the object has been modified; please apply '
+    "your changes to the latest version and try again"
 )
 SEVERAL = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
@@ -63,7 +71,10 @@ SEVERAL = (
         ),
         pytest.param(refused(409, "Conflict", UIDS), Told.UID_CONFLICT, 409, None, id="uid"),
         pytest.param(
-            refused(409, "Conflict", "the object has been modified; please try again"),
+            refused(409, "Conflict", OTHER_UIDS), Told.UID_CONFLICT, 409, None, id="uid-of-meta"
+        ),
+        pytest.param(
+            refused(409, "Conflict", MODIFIED),
             Told.SERVER_ERROR,
             409,
             None,

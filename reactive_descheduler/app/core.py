@@ -27,6 +27,7 @@ from reactive_descheduler.evictor.causes import Causes
 from reactive_descheduler.evictor.dispatcher import Dispatcher, pool_size
 from reactive_descheduler.evictor.gates import ORDER
 from reactive_descheduler.evictor.gates.bucket import BucketGate
+from reactive_descheduler.evictor.gates.clock import ClockGate
 from reactive_descheduler.evictor.gates.lane import LaneGate
 from reactive_descheduler.evictor.gates.limits import Limits, LimitsGate
 from reactive_descheduler.evictor.gates.permission import PermissionGate
@@ -71,6 +72,7 @@ class Gates:
     """Every gate by name; `ordered` is what the dispatcher asks."""
 
     synced: SyncedGate
+    clock: ClockGate
     stale: StalenessGate
     permission: PermissionGate
     reported: ReportedGate
@@ -262,6 +264,7 @@ def _gates(
     )
     return Gates(
         synced=SyncedGate(surroundings.not_synced),
+        clock=ClockGate(surroundings.clock),
         stale=StalenessGate(surroundings.stream_ages, max_age=settings.staleness.max_age),
         permission=PermissionGate(),
         reported=ReportedGate(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy
+from reactive_descheduler.evictor.gates.limits import Limits, PassLimits
 from reactive_descheduler.framework.registry import Registry
 from reactive_descheduler.guardrails import build_evictor_filter
 from reactive_descheduler.strategies import IN_TREE
@@ -35,3 +36,14 @@ def needs_priority_classes(policy: LoadedPolicy) -> bool:
     """Say whether some threshold goes by the name of a PriorityClass, which is read once at
     start."""
     return any(profile.evictor.priority_threshold.name for profile in policy.profiles)
+
+
+def pass_limits(policy: LoadedPolicy) -> PassLimits:
+    """Return new counters for one pass under the policy's own limits."""
+    return PassLimits(
+        Limits(
+            total=policy.limits.total,
+            per_node=policy.limits.per_node,
+            per_namespace=policy.limits.per_namespace,
+        )
+    )

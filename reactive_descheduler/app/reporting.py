@@ -59,7 +59,7 @@ class Reporter:
     def sent(self, entry: Queued) -> None:
         self._decide(entry, "accepted", entry.candidate.key.strategy, entry.candidate.reason)
 
-    def answered(self, entry: Queued, outcome: EvictionOutcome) -> None:
+    def answered(self, outcome: EvictionOutcome) -> None:
         self._hooks.on_outcome(outcome)
 
     def _decide(self, entry: Queued, verdict: str, by: str, reason: str) -> None:

@@ -63,8 +63,10 @@ class Statistics(NamedTuple):
     idle_changes: int
     """Changes that concern nobody: heartbeats."""
     events: Mapping[str, int]
-    keys: Mapping[str, int]
-    """Keys put on the queue, by strategy."""
+    keys: Mapping[tuple[str, str], int]
+    """Keys put on the queue by a change, by action and strategy."""
+    narrow_errors: Mapping[str, int]
+    """Exceptions in `narrow` functions by strategy; each counted as "yes"."""
 
 
 class EventBus:
@@ -102,9 +104,8 @@ class EventBus:
         self._changes = 0
         self._idle = 0
         self._events: Counter[Action] = Counter()
-        self._keys: Counter[str] = Counter()
-        self.narrow_errors = 0
-        """Exceptions in `narrow` functions; each counted as "yes"."""
+        self._keys: Counter[tuple[str, str]] = Counter()
+        self._narrow_errors: Counter[str] = Counter()
 
     def go_live(self) -> None:
         """Start to turn changes into keys; before that the first lists only fill the cache."""
@@ -128,6 +129,7 @@ class EventBus:
         for key in self._subscribed(change, actions):
             self.look_again(key)
         for key in self._parking.woken(actions, refs, self._fits(change)):
+            self._count(actions, key)
             self.look_again(key)
         self._wake_held([ClusterEvent(actions, ref) for ref in refs])
         if opened:
@@ -144,7 +146,6 @@ class EventBus:
     def look_again(self, key: Key) -> None:
         """Evaluate the key once it is quiet."""
         debounce = self._debounce[key.strategy]
-        self._keys[key.strategy] += 1
         self.resynced.discard(key)
         self._queue.add(key, quiet=debounce.quiet, max_wait=debounce.max_wait)
 
@@ -181,13 +182,21 @@ class EventBus:
 
     def statistics(self) -> Statistics:
         events = {str(action.name): count for action, count in self._events.items()}
-        return Statistics(self._changes, self._idle, events, dict(self._keys))
+        return Statistics(
+            self._changes, self._idle, events, dict(self._keys), dict(self._narrow_errors)
+        )
+
+    def _count(self, actions: Action, key: Key) -> None:
+        first = next(iter(actions))
+        self._keys[str(first.name), key.strategy] += 1
 
     def _subscribed(self, change: Change, actions: Action) -> Iterable[Key]:
         for strategy in self._strategies.values():
             for subscription in strategy.EVENTS:
-                if subscription.action & actions:
-                    yield from self._narrowed(strategy, subscription, change)
+                if hit := subscription.action & actions:
+                    for key in self._narrowed(strategy, subscription, change):
+                        self._count(hit, key)
+                        yield key
 
     def _narrowed(
         self, strategy: Strategy, subscription: Subscription, change: Change
@@ -201,7 +210,7 @@ class EventBus:
             try:
                 wanted = narrow(change, self._lister, key)
             except Exception:
-                self.narrow_errors += 1
+                self._narrow_errors[strategy.NAME] += 1
                 wanted = True
             if wanted:
                 found.append(key)

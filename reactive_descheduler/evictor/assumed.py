@@ -19,9 +19,12 @@ ASSUME_FOR = timedelta(seconds=60)
 
 
 class Assumption(NamedTuple):
-    pod: Pod
+    outcome: EvictionOutcome
     since: datetime
-    answer: Answer
+
+    @property
+    def pod(self) -> Pod:
+        return self.outcome.candidate.pod
 
 
 class Assumed:
@@ -34,28 +37,39 @@ class Assumed:
         """Assume what this answer means for the Pod."""
         if outcome.answer in (Answer.EVICTED, Answer.UNKNOWN):
             pod = outcome.candidate.pod
-            self._going[pod.uid] = Assumption(pod, outcome.ended, outcome.answer)
+            self._going[pod.uid] = Assumption(outcome, outcome.ended)
             self.pods.add(pod)
 
-    def on_change(self, change: Change) -> None:
-        """Drop the assumption once the watch shows what became of the Pod."""
-        if change.kind != "Pod":
-            return
-        old, new = change.old, change.new
-        if isinstance(old, Pod) and new is None:
-            self.drop(old.uid)
-        elif isinstance(new, Pod) and (new.deleted is not None or not new.active):
-            self.drop(new.uid)
+    def on_change(self, change: Change) -> EvictionOutcome | None:
+        """Drop the assumption once the watch shows what became of the Pod.
 
-    def drop(self, uid: str) -> None:
-        self._going.pop(uid, None)
+        Returns the outcome of a request whose answer was lost and whose Pod is now seen going.
+        """
+        uid = _seen_going(change)
+        assumption = self.drop(uid) if uid is not None else None
+        if assumption is None or assumption.outcome.answer is not Answer.UNKNOWN:
+            return None
+        return assumption.outcome
+
+    def drop(self, uid: str) -> Assumption | None:
         self.pods.drop(uid)
+        return self._going.pop(uid, None)
 
     def keep(self, uid: str, now: datetime) -> None:
         """Assume for another while: it could not be looked up."""
         if (assumption := self._going.get(uid)) is not None:
             self._going[uid] = assumption._replace(since=now)
 
-    def overdue(self, now: datetime) -> list[Pod]:
-        """Return the Pods that the watch should have shown going by now."""
-        return [a.pod for a in self._going.values() if now - a.since >= ASSUME_FOR]
+    def overdue(self, now: datetime) -> list[Assumption]:
+        """Return those that the watch should have shown going by now."""
+        return [each for each in self._going.values() if now - each.since >= ASSUME_FOR]
+
+
+def _seen_going(change: Change) -> str | None:
+    """Return the UID of the Pod that this change shows terminating, finished or gone."""
+    old, new = change.old, change.new
+    if isinstance(old, Pod) and new is None:
+        return old.uid
+    if isinstance(new, Pod) and (new.deleted is not None or not new.active):
+        return new.uid
+    return None

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import anyio
 
 from reactive_descheduler.api.changes import At, Change, ClusterEvent, Key
-from reactive_descheduler.api.eviction import Candidate, EvictionOutcome, Held, Rejection
+from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
 from reactive_descheduler.evictor.assumed import Assumed
 from reactive_descheduler.evictor.queue import EvictionQueue, Queued
 from reactive_descheduler.evictor.worker import EvictionWorker
@@ -43,7 +43,7 @@ class Observer(Protocol):
     def rejected(self, entry: Queued, rejection: Rejection) -> None: ...
     def dropped(self, entry: Queued) -> None: ...
     def sent(self, entry: Queued) -> None: ...
-    def answered(self, entry: Queued, outcome: EvictionOutcome) -> None: ...
+    def answered(self, outcome: EvictionOutcome) -> None: ...
 
 
 class Statistics(NamedTuple):
@@ -112,15 +112,24 @@ class Dispatcher:
 
     def on_change(self, change: Change) -> list[ClusterEvent]:
         """Hand a change to assumptions and gates; return what opened."""
-        self._assumed.on_change(change)
         now = self._clock.now()
-        events = [event for gate in self._gates for event in gate.on_change(change, now)]
-        return events
+        lost = self._assumed.on_change(change)
+        if lost is not None:
+            # The answer never came, but the Pod goes: the request was granted.
+            self._observer.answered(lost._replace(answer=Answer.EVICTED, ended=now))
+        return [event for gate in self._gates for event in gate.on_change(change, now)]
 
     def wake(self, events: Iterable[ClusterEvent]) -> None:
         """Return to the running order what waits for these, and look whether something may go."""
         for event in events:
             self._queue.wake(event)
+        self._wakeup.set()
+
+    def wake_all(self) -> None:
+        """Ask the gates about every held candidate anew."""
+        for entry in tuple(self._queue.candidates()):
+            if entry.held is not None:
+                self._queue.release(entry)
         self._wakeup.set()
 
     def wake_key(self, key: Key) -> None:
@@ -207,7 +216,7 @@ class Dispatcher:
         self._assumed.add(outcome)
         self._queue.finish(entry)
         events = [event for gate in self._gates for event in gate.on_outcome(outcome, now)]
-        self._observer.answered(entry, outcome)
+        self._observer.answered(outcome)
         self.wake(events)
         # What the answer means for the key is for a fresh evaluation to say: gone, held or again.
         self._look_again(entry.candidate.key)

@@ -259,7 +259,7 @@ class Metrics:
         )
         self.relists = self._counter(OWN + "relists_total", "Lists, the first included.", ("kind",))
         self.watch_restarts = self._counter(
-            OWN + "watch_restarts_total", "Watches started anew, by reason.", ("kind", "reason")
+            OWN + "watch_restarts_total", "Watches opened after the first.", ("kind",)
         )
         self.watch_events = self._counter(
             OWN + "watch_events_total", "Watch events received, bookmarks included.", ("kind",)

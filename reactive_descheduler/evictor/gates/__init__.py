@@ -8,6 +8,7 @@ would hold anyway. To add one: a file here, and a line in `app.py` at its place 
 
 ORDER = (
     "synced",  # nothing is known yet
+    "clock",  # the wall clock jumped, so ages may be wrong
     "stale",  # what is known may be wrong
     "permission",  # no request can succeed
     "reported",  # dry run: told already

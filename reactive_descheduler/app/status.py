@@ -1,0 +1,205 @@
+"""What `/status` tells and what gauges are set to: read from the core, nothing kept twice."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from reactive_descheduler.api.eviction import Candidate, Decision, EvictionOutcome, Held
+from reactive_descheduler.app.core import Core
+from reactive_descheduler.app.streams import Streams
+from reactive_descheduler.observability.metrics import Metrics
+
+RECENT = 50
+
+
+class Recent:
+    """A hook that keeps the last decisions and answers for the status page."""
+
+    def __init__(self) -> None:
+        self._decisions: deque[Decision] = deque(maxlen=RECENT)
+        self._outcomes: deque[EvictionOutcome] = deque(maxlen=RECENT)
+
+    def on_decision(self, decision: Decision, /) -> None:
+        self._decisions.append(decision)
+
+    def on_outcome(self, outcome: EvictionOutcome, /) -> None:
+        self._outcomes.append(outcome)
+
+    def decisions(self) -> list[dict[str, object]]:
+        return [
+            {
+                "time": each.time,
+                "profile": each.profile,
+                **_told(each.candidate),
+                "verdict": each.verdict,
+                "by": each.by,
+                "why": each.reason,
+                "changeSeen": each.change_seen,
+            }
+            for each in self._decisions
+        ]
+
+    def outcomes(self) -> list[dict[str, object]]:
+        return [
+            {
+                **_told(each.candidate),
+                "answer": each.answer.value,
+                "status": each.status,
+                "message": each.message,
+                "sent": each.started,
+                "answered": each.ended,
+            }
+            for each in self._outcomes
+        ]
+
+
+class Status:
+    def __init__(
+        self,
+        core: Core,
+        streams: Streams,
+        recent: Recent,
+        *,
+        now: Callable[[], datetime],
+        ready: Callable[[], list[str]],
+        dry_run: bool,
+    ) -> None:
+        """`ready`: why the process is not; empty when it is."""
+        self._core = core
+        self._streams = streams
+        self._recent = recent
+        self._now = now
+        self._ready = ready
+        self._dry_run = dry_run
+        self._started = now()
+
+    def snapshot(self) -> Mapping[str, object]:
+        core = self._core
+        dispatcher = core.dispatcher.statistics()
+        held = [entry for entry in core.evictions.candidates() if entry.held is not None]
+        return {
+            "now": self._now(),
+            "started": self._started,
+            "dryRun": self._dry_run,
+            "notReady": self._ready(),
+            "policy": {
+                "source": core.policy.source,
+                "profiles": [profile.name for profile in core.profiles],
+                "corrections": sorted(core.policy.corrections),
+                "warnings": [problem._asdict() for problem in core.policy.warnings],
+            },
+            "streams": [each._asdict() for each in self._streams.statistics()],
+            "streamAges": self._streams.all_ages(),
+            "cycleNodes": len(core.cycle),
+            "queue": core.queue.statistics()._asdict(),
+            "bus": self._bus(),
+            "keys": core.parking.statistics()._asdict(),
+            "runs": dict(core.loop.runs),
+            "failing": [
+                {"strategy": key.strategy, "profile": key.profile, "unit": key.unit, **f._asdict()}
+                for key, f in list(core.loop.failures.items())[:RECENT]
+            ],
+            "degraded": self.degraded(),
+            "evictions": core.evictions.statistics()._asdict(),
+            "closed": _held(dispatcher.closed),
+            "inFlight": [_told(entry.candidate) for entry in core.evictions.in_flight()],
+            "held": [{**_told(e.candidate), **(_held(e.held) or {})} for e in held[:RECENT]],
+            "assumedGoing": len(core.assumed.pods),
+            "bucket": core.bucket.statistics()._asdict(),
+            "lanesInFlight": core.gates.lane.in_flight,
+            "recentDecisions": self._recent.decisions(),
+            "recentOutcomes": self._recent.outcomes(),
+        }
+
+    def _bus(self) -> dict[str, object]:
+        bus = self._core.bus.statistics()
+        keys = [
+            {"action": action, "strategy": strategy, "keys": count}
+            for (action, strategy), count in bus.keys.items()
+        ]
+        return {**bus._asdict(), "keys": keys}
+
+    def degraded(self) -> list[str]:
+        """Return the strategies of which every key that is remembered fails."""
+        failing = {key.strategy for key in self._core.loop.failures}
+        working = {key.strategy for key in self._core.parking}
+        return sorted(failing - working)
+
+    def held_by_gate(self) -> Counter[str]:
+        return Counter(
+            entry.held.by for entry in self._core.evictions.candidates() if entry.held is not None
+        )
+
+
+class Gauges:
+    """Sets what is an amount at a moment, and carries counts over, when somebody scrapes."""
+
+    def __init__(self, status: Status, core: Core, streams: Streams, metrics: Metrics) -> None:
+        self._status = status
+        self._core = core
+        self._streams = streams
+        self._metrics = metrics
+        self._before: Counter[tuple[str, ...]] = Counter()
+
+    def refresh(self) -> None:
+        core, metrics = self._core, self._metrics
+        queue, evictions = core.queue.statistics(), core.evictions.statistics()
+        metrics.queue_depth.labels("keys").set(queue.ready)
+        metrics.queue_depth.labels("timers").set(queue.waiting)
+        metrics.queue_depth.labels("evictions").set(evictions.ready)
+        metrics.parked_keys.set(core.parking.statistics().parked)
+        metrics.remembered_candidates.set(evictions.ready + evictions.held)
+        metrics.held_candidates.clear()
+        for gate, count in self._status.held_by_gate().items():
+            metrics.held_candidates.labels(gate).set(count)
+        bucket = core.bucket.statistics()
+        metrics.bucket_tokens.set(bucket.tokens)
+        metrics.bucket_rate.set(bucket.rate)
+        metrics.lanes_in_flight.set(core.gates.lane.in_flight)
+        self._refresh_streams()
+        self._refresh_bus()
+
+    def _refresh_streams(self) -> None:
+        metrics = self._metrics
+        for kind, age in self._streams.all_ages().items():
+            metrics.watch_age.labels(kind).set(age)
+        for each in self._streams.statistics():
+            metrics.watch_synced.labels(each.kind).set(each.synced)
+            metrics.opaque_objects.labels(each.kind).set(each.opaque)
+            lists = each.relists + int(each.synced)
+            metrics.relists.labels(each.kind).inc(self._since("lists", each.kind, count=lists))
+            restarts = self._since("restarts", each.kind, count=each.restarts)
+            metrics.watch_restarts.labels(each.kind).inc(restarts)
+
+    def _refresh_bus(self) -> None:
+        metrics, bus = self._metrics, self._core.bus.statistics()
+        for action, count in bus.events.items():
+            metrics.cluster_events.labels(action).inc(self._since("event", action, count=count))
+        for labels, count in bus.keys.items():
+            metrics.triggered_runs.labels(*labels).inc(self._since("keys", *labels, count=count))
+        for strategy, count in bus.narrow_errors.items():
+            metrics.narrow_errors.labels(strategy).inc(self._since("narrow", strategy, count=count))
+        metrics.clock_jumps.inc(self._since("jumps", count=self._core.gates.clock.jumps))
+
+    def _since(self, *what: str, count: int) -> int:
+        """Return what was added to a count since the last scrape."""
+        added = count - self._before[what]
+        self._before[what] = count
+        return added
+
+
+def _told(candidate: Candidate) -> dict[str, object]:
+    pod = candidate.pod
+    return {
+        "pod": f"{pod.namespace}/{pod.name}",
+        "node": pod.node_name,
+        "strategy": candidate.key.strategy,
+        "cause": " ".join((candidate.cause.kind, *candidate.cause.ident)),
+        "reason": candidate.reason,
+    }
+
+
+def _held(held: Held | None) -> dict[str, object] | None:
+    return None if held is None else {"by": held.by, "why": held.reason}

@@ -254,8 +254,8 @@ async def test_a_page_of_a_forgotten_list_is_refused(world: World) -> None:
     await create_event(world, "c")
     world.endpoint.forget_history()
 
+    token = text(page, "metadata", "continue")
     with pytest.raises(ApiRefused) as caught:
-        token = text(page, "metadata", "continue")
         await world.client.request("GET", path, query={"limit": "1", "continue": token})
 
     assert (caught.value.code, caught.value.status["reason"]) == (410, "Expired")

@@ -74,7 +74,7 @@ class ControlPlane:
 
 def missing_binaries() -> list[str]:
     """Names of the binaries that have not been built."""
-    wanted = [*PROGRAMS.values(), "stages"]
+    wanted = [*PROGRAMS.values(), "kubectl", "stages"]
     return [name for name in wanted if not (BINARIES / name).exists()]
 
 

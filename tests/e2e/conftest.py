@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -26,10 +27,8 @@ NODES_WITHIN = 30.0
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if missing := missing_binaries():
-        pytest.skip(
-            f"no control plane ({', '.join(missing)} not built): ./scripts/control-plane build"
-            " makes it, and says so if Go 1.26 is missing"
-        )
+        why = "./scripts/control-plane build" if shutil.which("go") else "Go is not installed"
+        pytest.skip(f"no control plane, {', '.join(missing)} not built: {why}")
     with running(tmp_path_factory.mktemp("control-plane")) as plane:
         _add_nodes(plane)
         yield plane

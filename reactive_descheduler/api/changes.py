@@ -1,8 +1,8 @@
 """What moves through the program: watch events, changes, cluster events, keys and wakes.
 
 A *watch event* is what the API server sent; a *change* is what the cache made of it (old and new
-view); a *cluster event* is one
-property that differs, with the object it differs on; a *key* says what to look at again.
+view); a *cluster event* is one property that differs, with the object it differs on; a *key* says
+what to look at again.
 """
 
 from __future__ import annotations

@@ -34,10 +34,8 @@ class Cause(NamedTuple):
     """What made a placement wrong, as something that began at a time and may vanish again.
 
     `ident`: taint: node, key, value, effect; label or affinity: node, Pod; age, restarts: the Pod;
-    balance: the key's unit.
-    `objects`: what it stands on; a change of one of them may break it. `proven_since`: its own
-    timestamp proves its age, so there is
-    nothing to settle.
+    balance: the key's unit. `objects`: what it stands on; a change of one of them may break it.
+    `proven_since`: its own timestamp proves its age, so there is nothing to settle.
     """
 
     kind: str

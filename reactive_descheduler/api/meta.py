@@ -26,8 +26,7 @@ class KubeObject(Protocol):
         """Why the object could not be read; empty when it could.
 
         An opaque object is kept, since leaving it out would be deciding by guess (design section 3,
-        principle 8): Pods that
-        have to do with it are refused.
+        principle 8): Pods that have to do with it are refused.
         """
 
 

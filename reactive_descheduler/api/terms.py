@@ -1,10 +1,8 @@
 """The parts of a Pod or Node spec that the scheduler reads: taints, tolerations, selectors, terms.
 
 All are decoded straight from JSON (camel case there, snake case here). They are frozen and outside
-the garbage collector, which is
-safe only because they never form cycles. An absent list is `()`, an absent object is None where
-upstream tells
-absent from empty.
+the garbage collector, which is safe only because they never form cycles. An absent list is `()`, an
+absent object is None where upstream tells absent from empty.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The daemon: connects, fills the cache, goes live, and drains when it is told to stop.
 
 Start-up is lists, then synced, then one full pass, then live. Everything runs in one event loop
-under
-one task group; a signal stops the dispatcher first, lets what is in flight end, and then the rest.
+under one task group; a signal stops the dispatcher first, lets what is in flight end, and then the
+rest.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 A change becomes cluster events (`triggers`); the strategies' subscriptions and the parked keys turn
 these into keys; the delay queue hands each key out once it was left alone for its quiet time.
-Debounce
-is per key, so churn elsewhere never delays a taint. Nothing is dropped: when in doubt a key is
-looked at.
+Debounce is per key, so churn elsewhere never delays a taint. Nothing is dropped: when in doubt a
+key is looked at.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 It yields each candidate and is sent the verdict; the driver may await before it sends. What was
 taken counts as gone for what follows. `plan`, `run --once` and the conformance corpus drive it,
-which
-holds it to what upstream evicts.
+which holds it to what upstream evicts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The reconcile loop: takes a key that is due, runs its strategy, remembers and passes on.
 
 A key is small (a Pod, an owner), so the event loop breathes between keys. An exception fails its
-key
-alone: counted, logged once, retried later.
+key alone: counted, logged once, retried later.
 """
 
 from __future__ import annotations
@@ -95,8 +94,7 @@ class ReconcileLoop:
         """Evaluate the candidate's key once more, right before its request.
 
         What is gone or in flight counts as gone; every candidate is answered "taken", for the
-        permits
-        are taken already. An exception means no.
+        permits are taken already. An exception means no.
         """
         try:
             evaluated, _ = self._evaluate(candidate.key, take_all)

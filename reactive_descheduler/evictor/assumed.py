@@ -1,8 +1,7 @@
 """Pods that are assumed to be going: evicted, or perhaps evicted, and not yet seen to go.
 
 A Pod stays assumed until its watch shows it terminating or gone. If that does not happen within 60
-s
-on a fresh stream, one GET decides (design 5.2, 5.5): an answer that got lost is never guessed.
+s on a fresh stream, one GET decides (design 5.2, 5.5): an answer that got lost is never guessed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Since when each cause holds: what the settle gate asks.
 
 A cause begins with the first change that led to it and ends when no key offers a candidate of it
-any
-more. A change that interrupts it (`Strategy.breaks`) restarts its time even if, inside one debounce
-batch, the cause is back before anybody evaluates.
+any more. A change that interrupts it (`Strategy.breaks`) restarts its time even if, inside one
+debounce batch, the cause is back before anybody evaluates.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The dispatcher: picks the best candidate that may go now, checks it once more, and sends it.
 
 When a worker is free and nothing holds everything, it asks the gates about the best candidate,
-takes
-all permits in one synchronous step, evaluates the key anew and starts the request. Nothing waits
-holding a permit; permits are given back if the verdict fell. No await stands between the first
-check and
-the start of the request, so no change can slip in between.
+takes all permits in one synchronous step, evaluates the key anew and starts the request. Nothing
+waits holding a permit; permits are given back if the verdict fell. No await stands between the
+first check and the start of the request, so no change can slip in between.
 """
 
 from __future__ import annotations
@@ -29,6 +27,9 @@ LEAST_WORKERS, MOST_WORKERS = 4, 16
 SECONDS_IN_FLIGHT = 0.2
 """A real API server takes 70-100 ms an eviction, nearly all of it waiting; twice that, for
 reserve."""
+
+_LOOKS = 200
+"""Candidates that are looked at in one go: thousands may be held, and the loop must breathe."""
 
 
 def pool_size(rate: float) -> int:
@@ -143,7 +144,10 @@ class Dispatcher:
         self._closed = next((held for gate in self._gates if (held := gate.closed(now))), None)
         if self._closed is not None:
             return None
-        while (entry := self._queue.best(now)) is not None:
+        for _ in range(_LOOKS):
+            entry = self._queue.best(now)
+            if entry is None:
+                return None
             candidate = entry.candidate
             why = self.check(candidate)
             if isinstance(why, Held):
@@ -167,6 +171,7 @@ class Dispatcher:
             self._queue.start(entry)
             self._observer.sent(entry)
             return entry
+        self._wakeup.set()  # there is more to look at, after the event loop had its turn
         return None
 
     async def run(self) -> None:
@@ -191,6 +196,7 @@ class Dispatcher:
         return Statistics(self._in_flight, self._workers, self._closed)
 
     async def _wait(self) -> None:
+        await asyncio.sleep(0)  # an event that is set already does not give way
         delay = None
         if self._closed is not None:
             times = [wake.time for wake in self._closed.wakes if isinstance(wake, At)]
@@ -205,13 +211,14 @@ class Dispatcher:
     async def _send(self, entry: Queued) -> None:
         try:
             outcome = await self._worker.evict(entry.candidate)
-            self._finish(entry, outcome)
+            self.finish(entry, outcome)
         finally:
             # When cancelled the request may have been carried out, so no permit is given back.
             self._in_flight -= 1
             self._wakeup.set()
 
-    def _finish(self, entry: Queued, outcome: EvictionOutcome) -> None:
+    def finish(self, entry: Queued, outcome: EvictionOutcome) -> None:
+        """Learn what the request of an entry from `next_request` came to."""
         now = self._clock.now()
         self._assumed.add(outcome)
         self._queue.finish(entry)

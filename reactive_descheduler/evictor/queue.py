@@ -1,23 +1,20 @@
 """The eviction queue: the latest candidates of each key, those that may go and those that are held.
 
 A new evaluation of a key replaces what the key had here, but for what is in flight. A held
-candidate
-stays, filed under its wakes; a wake returns it to the running order without evaluating its key,
-which
-happens before the send anyway.
+candidate stays, filed under its wakes; a wake returns it to the running order without evaluating
+its key, which happens before the send anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from reactive_descheduler.api.changes import Action, At, ClusterEvent, Key, On
 from reactive_descheduler.api.eviction import Candidate, Held
 from reactive_descheduler.api.meta import Ref
-
-_URGENCY_STEP = timedelta(minutes=1)
+from reactive_descheduler.evictor.running_order import RunningOrder
 
 
 class Statistics(NamedTuple):
@@ -47,6 +44,14 @@ class Queued:
         self.change_seen = change_seen
         self.held: Held | None = None
 
+    @property
+    def namespace(self) -> str:
+        return self.candidate.pod.namespace
+
+    @property
+    def priority(self) -> int | None:
+        return self.candidate.pod.template.priority
+
 
 class EvictionQueue:
     """`timer` is asked to call `wake_key` for a key at a time (the one delay queue does it)."""
@@ -54,11 +59,9 @@ class EvictionQueue:
     def __init__(self, *, timer: Callable[[Key, datetime], None]) -> None:
         self._timer = timer
         self._of_key: dict[Key, dict[str, Queued]] = {}
-        self._ready: dict[int, Queued] = {}
+        self._ready: RunningOrder[Queued] = RunningOrder()
         self._held_on: dict[Ref | None, dict[int, tuple[Action, Queued]]] = {}
         self._in_flight: dict[str, Queued] = {}
-        self._served: dict[str, int] = {}
-        self._turn = 0
 
     def replace(
         self,
@@ -87,37 +90,19 @@ class EvictionQueue:
                 candidate, urgency=urgency, order=order, enqueued=now, change_seen=change_seen
             )
             current[uid] = entry
-            self._ready[id(entry)] = entry
+            self._ready.add(entry)
         for entry in before.values():
             self._remove(entry)
         if current:
             self._of_key[key] = current
 
     def best(self, now: datetime) -> Queued | None:
-        """Return the one that is next among those that nothing is known to hold.
-
-        Order: urgency of the strategy (one step up per minute waited), round robin over namespaces,
-        Pod priority ascending, the strategy's own order.
-        """
-        if not self._ready:
-            return None
-
-        def place(entry: Queued) -> tuple[int, int, int, int]:
-            waited = (now - entry.enqueued) // _URGENCY_STEP
-            pod = entry.candidate.pod
-            priority = pod.template.priority
-            return (
-                entry.urgency - waited,
-                self._served.get(pod.namespace, 0),
-                priority if priority is not None else -(2**31),
-                entry.order,
-            )
-
-        return min(self._ready.values(), key=place)
+        """Return the one that is next among those that nothing is known to hold."""
+        return self._ready.best(now)
 
     def hold(self, entry: Queued, held: Held) -> None:
         """File the candidate under what it waits for."""
-        self._ready.pop(id(entry), None)
+        self._ready.discard(entry)
         entry.held = held
         for wake in held.wakes:
             if isinstance(wake, At):
@@ -130,7 +115,7 @@ class EvictionQueue:
     def release(self, entry: Queued) -> None:
         """Return a held candidate to the running order."""
         self._unfile(entry)
-        self._ready[id(entry)] = entry
+        self._ready.add(entry)
 
     def drop(self, entry: Queued) -> None:
         """Take the candidate out: it was rejected, or is no longer offered."""
@@ -147,8 +132,7 @@ class EvictionQueue:
         self.drop(entry)
         pod = entry.candidate.pod
         self._in_flight[pod.uid] = entry
-        self._turn += 1
-        self._served[pod.namespace] = self._turn
+        self._ready.served(pod.namespace)
 
     def finish(self, entry: Queued) -> None:
         """Its request was answered."""
@@ -193,7 +177,7 @@ class EvictionQueue:
         return Statistics(len(self._ready), total - len(self._ready), len(self._in_flight))
 
     def _remove(self, entry: Queued) -> None:
-        self._ready.pop(id(entry), None)
+        self._ready.discard(entry)
         self._unfile(entry)
 
     def _unfile(self, entry: Queued) -> None:

@@ -1,8 +1,7 @@
 """The only source of now, of monotonic time and of sleep.
 
 Everything that decides by time takes a Clock, so that tests run on virtual time: `LoopClock`
-follows the event loop's own clock, which
-is real in production and virtual under test.
+follows the event loop's own clock, which is real in production and virtual under test.
 """
 
 from __future__ import annotations

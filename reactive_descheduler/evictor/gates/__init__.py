@@ -2,8 +2,7 @@
 
 Cheapest and most telling first: what holds everything, then what only time lifts, then what other
 requests lift, the shared numbers last, so that a permit is never counted for a Pod that another
-gate
-would hold anyway. To add one: a file here, and a line in `app.py` at its place in this order.
+gate would hold anyway. To add one: a file here, and a line in `app.py` at its place in this order.
 """
 
 ORDER = (

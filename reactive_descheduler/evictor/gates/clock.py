@@ -1,8 +1,7 @@
 """Clock: after the wall clock jumped nothing goes for a while, since every age may be wrong.
 
 A machine that boots with a wrong clock, a corrected time server, a laptop that woke: all of them
-settle
-within a minute, and then ages are right again.
+settle within a minute, and then ages are right again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Lane: one request in flight for each disruption budget, and none that the budget cannot grant.
 
 Parallel requests under one budget conflict on its status and cost the API server half a second
-each;
-under different budgets they gain from going side by side. After a grant a local debit stays until
-the budget's own watch shows it, so that a stale `disruptionsAllowed` is never spent twice.
+each; under different budgets they gain from going side by side. After a grant a local debit stays
+until the budget's own watch shows it, so that a stale `disruptionsAllowed` is never spent twice.
 """
 
 from __future__ import annotations

@@ -153,6 +153,8 @@ class ApiServer:
     posts: deque[Script] = field(default_factory=deque)
     """For all requests that change something, evictions and Events alike."""
     gets: deque[Script] = field(default_factory=deque)
+    _snapshots: dict[str, tuple[int, list[Manifest]]] = field(default_factory=dict)
+    """What the pages of the latest list of each kind show, at which version."""
     connections: Callable[[], int] = lambda: 0
     """How many connections are open."""
 
@@ -243,10 +245,13 @@ class ApiServer:
         return await self._list(request, kind)
 
     async def _list(self, request: web.Request, kind: str) -> web.StreamResponse:
-        items = list(self.objects.get(kind, {}).values())
-        start = int(request.query.get("continue", "0"))
+        token = request.query.get("continue")
+        if token is None or kind not in self._snapshots:
+            self._snapshots[kind] = (self.version, list(self.objects.get(kind, {}).values()))
+        version, items = self._snapshots[kind]
+        start = int(token or 0)
         end = start + int(request.query["limit"])
-        metadata: Manifest = {"resourceVersion": str(self.version)}
+        metadata: Manifest = {"resourceVersion": str(version)}
         if end < len(items):
             metadata["continue"] = str(end)
         body = {"kind": f"{kind}List", "metadata": metadata, "items": items[start:end]}

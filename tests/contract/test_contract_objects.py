@@ -362,3 +362,39 @@ async def test_discovery_names_what_is_served(world: World) -> None:
     assert text(served["pods/eviction"], "group") == "policy"
     names = {text(group, "name") for group in objects(groups, "groups")}
     assert {"apps", "policy", "coordination.k8s.io", "events.k8s.io"} <= names
+
+
+async def test_events_have_two_forms_of_the_same_object(world: World) -> None:
+    path = f"/apis/events.k8s.io/v1/namespaces/{world.namespace}/events"
+    about = {"kind": "Pod", "name": "a", "namespace": world.namespace}
+    event = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "a", "namespace": world.namespace},
+        "eventTime": "2030-01-01T00:00:00.000000Z",
+        "regarding": about,
+        "note": "First",
+        "reason": "Tested",
+        "action": "Testing",
+        "type": "Normal",
+        "reportingController": "example.test/suite",
+        "reportingInstance": "suite-1",
+    }
+    created = await world.client.request("POST", path, body=event)
+    series = {"count": 2, "lastObservedTime": "2030-01-01T00:00:01.000000Z"}
+    patched = await world.client.request(
+        "PATCH",
+        f"{path}/a",
+        body={"series": series},
+        content_type="application/merge-patch+json",
+    )
+    core = await world.client.get("events", "a", world.namespace)
+    listed = await world.client.request("GET", path)
+
+    assert created["apiVersion"] == patched["apiVersion"] == "events.k8s.io/v1"
+    assert (patched["note"], patched["regarding"]) == ("First", about)
+    assert patched["series"] == core["series"] == series
+    assert (core["apiVersion"], core["message"]) == ("v1", "First")
+    assert core["involvedObject"] == about
+    assert [text(item, "note") for item in objects(listed, "items")] == ["First"]
+    assert listed["apiVersion"] == "events.k8s.io/v1"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from reactive_descheduler.sandbox.apiserver.event_forms import stored_as
 from reactive_descheduler.sandbox.apiserver.resources import BY_PATH, NAMESPACES, Resource
 from reactive_descheduler.sandbox.apiserver.selectors import (
     parse_field_selector,
@@ -117,7 +118,7 @@ def parse_query(target: Target, query: Mapping[str, str]) -> ListQuery:
     return ListQuery(
         namespace=target.namespace if target.resource is not NAMESPACES else "",
         labels=parse_label_selector(query.get("labelSelector", "")),
-        fields=parse_field_selector(field_selector, target.resource),
+        fields=parse_field_selector(field_selector, stored_as(target.resource)),
         version=_number(version, "resource version") if version else None,
         version_match=query.get("resourceVersionMatch", ""),
         limit=_number(query.get("limit", "0"), "limit"),

@@ -41,7 +41,6 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion",
         "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type",
     ),
-    "events.events.k8s.io": ("regarding.name", "regarding.uid", "reason", "type"),
     "secrets": ("type",),
     "replicasets.apps": ("status.replicas",),
     "jobs.batch": ("status.successful",),

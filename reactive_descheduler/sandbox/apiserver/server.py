@@ -14,7 +14,8 @@ import anyio
 import orjson
 from aiohttp import web
 
-from reactive_descheduler.sandbox.apiserver import discovery, eviction, pods, scale
+from reactive_descheduler.sandbox.apiserver import discovery, eviction, openapi, pods, scale
+from reactive_descheduler.sandbox.apiserver.event_forms import stored_as, to_stored
 from reactive_descheduler.sandbox.apiserver.lists import list_objects
 from reactive_descheduler.sandbox.apiserver.registry import Registry
 from reactive_descheduler.sandbox.apiserver.requests import (
@@ -129,6 +130,8 @@ class ApiServer:
             return web.Response(text="ok")
         if discovery.is_discovery(path):
             return _json(orjson.dumps(discovery.discover(path)))
+        if openapi.is_openapi(path):
+            return _json(orjson.dumps(openapi.describe(path)))
         target = parse_path(path)
         verb = _verb(request, target)
         body = await request.read()
@@ -165,31 +168,34 @@ class ApiServer:
     ) -> web.StreamResponse:
         dry_run = _is_dry_run(request)
         status_only = target.subresource == "status"
-        resource, registry = target.resource, self.registry
+        resource, registry = stored_as(target.resource), self.registry
         match verb:
             case "get":
                 stored = registry.get(resource, target.key)
             case "create":
-                document = decode_body(body, request.content_type)
+                document = _decode_object(request, target, body)
                 stored = registry.create(resource, target.namespace, document, dry_run=dry_run)
             case "update":
                 stored = registry.update(
                     resource,
                     target.key,
-                    decode_body(body, request.content_type),
+                    _decode_object(request, target, body),
                     status_only=status_only,
                     dry_run=dry_run,
                 )
             case _:
+                patch = decode_json(body)
+                if isinstance(patch, dict):
+                    patch = to_stored(target.resource, patch)
                 stored = registry.patch(
                     resource,
                     target.key,
-                    decode_json(body),
+                    patch,
                     content_type=request.content_type,
                     status_only=status_only,
                     dry_run=dry_run,
                 )
-        view = choose_view(resource, request.headers.get("Accept", ""), registry.now())
+        view = choose_view(target.resource, request.headers.get("Accept", ""), registry.now())
         return _json(view.one(stored), 201 if verb == "create" else 200)
 
     def _scale(
@@ -207,7 +213,7 @@ class ApiServer:
 
     def _list(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = parse_query(target, request.query)
-        items, metadata = list_objects(self.registry.store, target.resource, query)
+        items, metadata = list_objects(self.registry.store, stored_as(target.resource), query)
         accept = request.headers.get("Accept", "")
         view = choose_view(target.resource, accept, self.registry.now())
         return _json(view.many(items, metadata))
@@ -215,7 +221,7 @@ class ApiServer:
     def _delete(
         self, request: web.BaseRequest, verb: str, target: Target, body: bytes
     ) -> web.StreamResponse:
-        resource, registry = target.resource, self.registry
+        resource, registry = stored_as(target.resource), self.registry
         options = _delete_options(request, body)
         dry_run = _is_dry_run(request) or "All" in strings(options, "dryRun")
         if verb == "deletecollection":
@@ -287,6 +293,10 @@ def _is_spared(request: web.BaseRequest) -> bool:
 
 def _is_dry_run(request: web.BaseRequest) -> bool:
     return "All" in request.query.getall("dryRun", [])
+
+
+def _decode_object(request: web.BaseRequest, target: Target, body: bytes) -> JsonObject:
+    return to_stored(target.resource, decode_body(body, request.content_type))
 
 
 def _delete_options(request: web.BaseRequest, body: bytes) -> JsonObject:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
+from reactive_descheduler.sandbox.apiserver.event_forms import NEW_EVENTS, NewEventView
 from reactive_descheduler.sandbox.apiserver.tables import table, table_rows
 
 if TYPE_CHECKING:
@@ -93,4 +94,4 @@ def choose_view(resource: Resource, accept: str, now: float) -> View:
             return MetadataView()
         if media_type.strip().startswith(("application/json", "*/*")) and "as=" not in media_type:
             break
-    return WholeView(resource)
+    return NewEventView() if resource is NEW_EVENTS else WholeView(resource)

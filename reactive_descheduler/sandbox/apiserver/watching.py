@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import orjson
 
+from reactive_descheduler.sandbox.apiserver.event_forms import stored_as
 from reactive_descheduler.sandbox.apiserver.status import ApiError, invalid
 from reactive_descheduler.sandbox.apiserver.store import Stored, StoredEvent, watch_line
 from reactive_descheduler.sandbox.apiserver.views import WholeView
@@ -43,6 +44,7 @@ class Watch:
     ) -> None:
         self._store = store
         self._resource = resource
+        self._objects = store.of(stored_as(resource))
         self._query = query
         self._view = view
         self._bookmark_every = bookmark_every
@@ -55,7 +57,7 @@ class Watch:
 
     def close(self) -> None:
         """Stop being told of changes."""
-        self._store.of(self._resource).listeners.discard(self._on_event)
+        self._objects.listeners.discard(self._on_event)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """What to write, until the timeout ends the watch."""
@@ -95,7 +97,7 @@ class Watch:
     def _begin(self) -> None:
         version = self._query.version or 0
         self._store.check_version(version)
-        store = self._store.of(self._resource)
+        store = self._objects
         if self._query.initial_events or (self._query.initial_events is None and not version):
             for stored in store.at(self._store.version):
                 if self._query.matches(stored.document):

@@ -29,12 +29,6 @@ NODE = "node-1"
 TOLERATING_PODS = 109
 """With the one that does not tolerate the taint, 110: what a kubelet takes by default."""
 KEY = "maintenance"
-KINDS = {
-    "nodes": "Node",
-    "pods": "Pod",
-    "namespaces": "Namespace",
-    "poddisruptionbudgets": "PodDisruptionBudget",
-}
 CREATED = "2025-01-01T00:00:00Z"
 
 
@@ -143,15 +137,11 @@ class StubServer:
         return web.json_response(await request.json(), status=201)
 
     async def _watch(self, request: web.Request, resource: str) -> web.StreamResponse:
+        if "sendInitialEvents" in request.query:  # the streaming list, which not every server has
+            refusal = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 422}
+            return web.json_response(refusal, status=422)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        if request.query.get("sendInitialEvents") == "true":
-            for each in self._objects.get(resource, []):
-                await response.write(_line("ADDED", each))
-            marks: Json = {"annotations": {"k8s.io/initial-events-end": "true"}}
-            await response.write(
-                _line("BOOKMARK", self._object("v1", KINDS.get(resource, "Object"), marks))
-            )
         streams = self._watches.setdefault(resource, set())
         streams.add(response)
         async with self._opened:
@@ -164,15 +154,12 @@ class StubServer:
 
     def _object(self, version: str, kind: str, metadata: Json, **parts: object) -> Json:
         self._version += 1
-        generated = {"resourceVersion": str(self._version), "creationTimestamp": CREATED}
-        if "name" in metadata:
-            generated["uid"] = f"uid-{metadata['name']}"
-        return {
-            "apiVersion": version,
-            "kind": kind,
-            "metadata": {**metadata, **generated},
-            **parts,
+        generated = {
+            "uid": f"uid-{metadata['name']}",
+            "resourceVersion": str(self._version),
+            "creationTimestamp": CREATED,
         }
+        return {"apiVersion": version, "kind": kind, "metadata": {**metadata, **generated}, **parts}
 
 
 def _line(kind: str, changed: Json) -> bytes:

@@ -110,6 +110,7 @@ class Core:
     gates: Gates
     dispatcher: Dispatcher
     worker: EvictionWorker
+    hooks: Hooks
 
     def go_live(self) -> None:
         """After every needed list is in: look at everything once, and from now on at changes."""
@@ -225,6 +226,7 @@ def build_core(
         gates=gates,
         dispatcher=dispatcher,
         worker=worker,
+        hooks=hooks,
     )
 
 

@@ -24,12 +24,14 @@ from anyio.abc import TaskGroup
 from reactive_descheduler import __version__
 from reactive_descheduler.api.changes import Action, ClusterEvent, WatchEvent
 from reactive_descheduler.api.decoding import Decoder
-from reactive_descheduler.api.errors import ClientError
+from reactive_descheduler.api.errors import ClientError, Unreachable
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.surroundings import PriorityClass
 from reactive_descheduler.app.core import Surroundings, build_core
 from reactive_descheduler.app.eviction_events import EvictionEventsHook
+from reactive_descheduler.app.once import OnePass
+from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy import (
     in_tree_registry,
     needed_kinds,
@@ -215,6 +217,20 @@ class Daemon:
             self.core.queue.shut_down()
             if not self._live:
                 tasks.cancel_scope.cancel()
+
+    async def run_once(self, sync_within: float) -> PassReport:
+        """Fill the cache, run one full pass, send the last Events, and return what became of it."""
+        async with anyio.create_task_group() as tasks:
+            self.streams.start(tasks, self._on_crash)
+            with anyio.move_on_after(sync_within):
+                await self.streams.wait_synced()
+            if missing := self.streams.not_synced():
+                raise Unreachable(f"not synced: {', '.join(missing)}")
+            self._live = True
+            report = await OnePass(self.core, self.core.hooks, clock=self._clock).run()
+            await self._events.flush(FLUSH_WITHIN)
+            tasks.cancel_scope.cancel()
+        return report
 
     async def _work(self, tasks: TaskGroup) -> None:
         """Wait for the lists, decide, and when told to stop end everything in order."""
@@ -425,3 +441,23 @@ def _certificate(settings: RunSettings, clock: Clock) -> ssl.SSLContext:
     if settings.tls_cert_file or settings.tls_private_key_file:
         return from_files(settings.tls_cert_file, settings.tls_private_key_file)
     return self_signed(settings.bind_address, clock.now())
+
+
+async def run_once(settings: RunSettings, *, sync_within: float = 60.0) -> PassReport:
+    """Fill the cache, run one full pass with real requests, and return what became of it.
+
+    Raises what `run_daemon` raises, and Unreachable if the cache is not filled in `sync_within`
+    seconds.
+    """
+    clock = SystemClock()
+    policy = await read_policy(settings)
+    async with await connect(settings.kubeconfig, clock=clock) as connection:
+        daemon = Daemon(
+            settings,
+            policy,
+            connection,
+            clock=clock,
+            random=Random(),
+            priority_classes=await read_priority_classes(connection, policy, clock),
+        )
+        return await daemon.run_once(sync_within)

@@ -18,7 +18,9 @@ from reactive_descheduler.api.eviction import (
     Candidate,
     Failed,
     Held,
+    Pause,
     Rejection,
+    Stop,
     Verdict,
 )
 from reactive_descheduler.api.node import Node
@@ -92,41 +94,43 @@ def run_pass(
         ask: only asked for candidates that no limit holds.
         one_offer: the correction oneOfferPerPass.
     """
-    driver = _Driver(store, now=now, limits=limits, ask=ask, one_offer=one_offer)
-    generator = full_pass(
-        views(profiles, lister=Lister(store), nodes=nodes, now=now, gone=driver.gone)
+    ledger = PassLedger(
+        now=now, limits=limits, one_offer=one_offer, shown_going=None if one_offer else store
+    )
+    said_so_far = full_pass(
+        views(profiles, lister=Lister(store), nodes=nodes, now=now, gone=ledger.gone)
     )
     verdict: Verdict | None = None
     while True:
         try:
-            said = generator.send(verdict)
+            said = said_so_far.send(verdict)
         except StopIteration:
-            return driver.report
+            return ledger.report
         verdict = None
-        match said:
-            case Candidate():
-                verdict = driver.answer(said)
-            case Rejection():
-                driver.report.rejected.append(said)
-            case Failed():
-                driver.report.failed.append(said)
+        if isinstance(said, Candidate):
+            verdict = ledger.before(said) or ledger.after(said, ask(said))
+        else:
+            ledger.note(said)
 
 
-class _Driver:
-    def __init__(
-        self, store: Store, *, now: datetime, limits: PassLimits, ask: Ask, one_offer: bool
-    ) -> None:
+class PassLedger:
+    """What one pass has taken so far, and the verdicts that follow from it.
+
+    For each candidate: `before`; if that has no verdict, ask the API server, then `after`.
+    """
+
+    def __init__(self, store: Store, *, now: datetime, limits: PassLimits, one_offer: bool) -> None:
         self.report = PassReport()
         self.gone = GonePods()
         self._store = store
         self._now = now
         self._limits = limits
-        self._ask = ask
         self._one_offer = one_offer
         self._offered: set[str] = set()
         self._taken: set[str] = set()
 
-    def answer(self, candidate: Candidate) -> Verdict:
+    def before(self, candidate: Candidate) -> Verdict | None:
+        """Return the verdict if no request is to be made for the candidate."""
         pod = candidate.pod
         if self._one_offer and pod.uid in self._offered:
             return _NOT_TAKEN
@@ -134,24 +138,43 @@ class _Driver:
         limited = self._limits.check(pod)
         if limited is not None:
             held, stop = limited
-            self.report.held.append(HeldCandidate(candidate, held))
-            return Verdict(taken=False, stop=stop, why=held)
-        # Upstream asks anew for a Pod that is going, which is granted and counts; no one else does.
-        refusal = self._ask(candidate) if pod.uid not in self._taken else None
+            return self.hold(candidate, held, stop)
+        if pod.uid in self._taken:
+            # Upstream asks anew for a Pod that is going, which is granted and counts; ours never
+            # does.
+            self._limits.count(pod)
+            return TAKEN
+        return None
+
+    def hold(self, candidate: Candidate, held: Held, stop: Stop = Stop.NO) -> Verdict:
+        """Take note of a candidate that a limit or a gate holds: the pass goes on without it."""
+        self.report.held.append(HeldCandidate(candidate, held))
+        return Verdict(taken=False, stop=stop, why=held)
+
+    def after(self, candidate: Candidate, refusal: Refusal | None) -> Verdict:
+        """Take note of what the API server said."""
         if refusal is not None:
             self.report.refused.append(RefusedCandidate(candidate, refusal))
             return _NOT_TAKEN
+        pod = candidate.pod
         self._limits.count(pod)
-        if pod.uid not in self._taken:
-            self.report.evicted.append(candidate)
-            self._mark(pod)
+        self.report.evicted.append(candidate)
+        self._mark(pod)
         return TAKEN
 
+    def note(self, said: Rejection | Failed | Pause) -> None:
+        """Take note of what is no candidate."""
+        match said:
+            case Rejection():
+                self.report.rejected.append(said)
+            case Failed():
+                self.report.failed.append(said)
+
     def _mark(self, pod: Pod) -> None:
-        """Show what follows that this Pod goes: gone, or as upstream's cache shows it."""
+        """Show what follows that this Pod goes."""
         self._taken.add(pod.uid)
-        if self._one_offer:
+        if self._shown_going is None:
             self.gone.add(pod)
         else:
             going = msgspec.structs.replace(pod, deleted=self._now, resource_version="")
-            self._store.put(going)
+            self._shown_going.put(going)

@@ -1,0 +1,114 @@
+"""`run --once`: one full pass over a synced cache, with real requests, then the end.
+
+Limits count within the pass as upstream's do; settle and what else only time lifts does not apply.
+A candidate for which the bucket has no token is waited for; one that its budget holds is reported
+and passed on.
+"""
+
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+
+from reactive_descheduler.api.changes import At
+from reactive_descheduler.api.errors import Unreachable
+from reactive_descheduler.api.eviction import Answer, Candidate, Held, Rejection, Stop, Verdict
+from reactive_descheduler.app.core import Core
+from reactive_descheduler.app.pass_driver import PassLedger, PassReport, Refusal
+from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.config.corrections import Correction
+from reactive_descheduler.controller.full_pass import full_pass, views
+from reactive_descheduler.evictor.gates.limits import Limits, PassLimits
+from reactive_descheduler.framework.gate import Gate
+from reactive_descheduler.kit.clock import Clock
+from reactive_descheduler.observability.hooks import Hooks
+
+GRANTED = frozenset({Answer.EVICTED, Answer.DRY_RUN})
+LONGEST_WAIT = 120.0
+"""Seconds to wait for what holds everything (no token, a stream that went stale)."""
+
+
+class OnePass:
+    """Drives `full_pass` with the worker, one request after the other."""
+
+    def __init__(self, core: Core, hooks: Hooks, *, clock: Clock) -> None:
+        self._core = core
+        self._hooks = hooks
+        self._clock = clock
+        gates = core.gates
+        self._gates: tuple[Gate, ...] = (gates.stale, gates.permission, gates.lane, gates.bucket)
+
+    async def run(self) -> PassReport:
+        """Run the pass and return what became of it.
+
+        Raises Unreachable if something held everything for too long.
+        """
+        core, now = self._core, self._clock.now()
+        limits = core.policy.limits
+        ledger = PassLedger(
+            now=now,
+            limits=PassLimits(
+                Limits(
+                    total=limits.total,
+                    per_node=limits.per_node,
+                    per_namespace=limits.per_namespace,
+                )
+            ),
+            one_offer=Correction.ONE_OFFER_PER_PASS in core.policy.corrections,
+            shown_going=None,
+        )
+        said_so_far = full_pass(
+            views(
+                core.profiles,
+                lister=Lister(core.store),
+                nodes=core.cycle,
+                now=now,
+                gone=ledger.gone,
+            )
+        )
+        verdict: Verdict | None = None
+        while True:
+            try:
+                said = said_so_far.send(verdict)
+            except StopIteration:
+                return ledger.report
+            verdict = None
+            if isinstance(said, Candidate):
+                verdict = ledger.before(said)
+                if verdict is None:
+                    verdict = await self._ask(ledger, said)
+            else:
+                ledger.note(said)
+                await anyio.lowlevel.checkpoint()
+
+    async def _ask(self, ledger: PassLedger, candidate: Candidate) -> Verdict:
+        await self._until_open()
+        now = self._clock.now()
+        for gate in self._gates:
+            why = gate.check(candidate, now)
+            if isinstance(why, Rejection):
+                ledger.note(why)
+                return Verdict(taken=False, why=why)
+            if isinstance(why, Held):
+                return ledger.hold(candidate, why, Stop.NO)
+        for gate in self._gates:
+            gate.take(candidate, now)
+        outcome = await self._core.worker.evict(candidate)
+        for gate in self._gates:
+            gate.on_outcome(outcome, self._clock.now())
+        self._hooks.on_outcome(outcome)
+        if outcome.answer in GRANTED:
+            return ledger.after(candidate, None)
+        return ledger.after(candidate, Refusal(outcome.status or 0, outcome.message))
+
+    async def _until_open(self) -> None:
+        deadline = self._clock.monotonic() + LONGEST_WAIT
+        while True:
+            now = self._clock.now()
+            held = next((held for gate in self._gates if (held := gate.closed(now))), None)
+            if held is None:
+                return
+            times = [wake.time for wake in held.wakes if isinstance(wake, At)]
+            if not times or self._clock.monotonic() > deadline:
+                raise Unreachable(f"the pass cannot go on: {held.reason}")
+            await anyio.sleep(max(0.001, (min(times) - now).total_seconds()))

@@ -1,0 +1,230 @@
+"""What one full pass would evict now, and why the rest stays: decided as the daemon would.
+
+Nothing is sent. Settle times and the rate of evictions do not apply to a pass; what a disruption
+budget would refuse is told in a note, since the API server is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from reactive_descheduler.api.errors import SnapshotError
+from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
+from reactive_descheduler.api.pod import workload
+from reactive_descheduler.app.pass_driver import PassReport, Refusal, run_pass
+from reactive_descheduler.app.policy import (
+    in_tree_registry,
+    needed_kinds,
+    needs_priority_classes,
+    pass_limits,
+)
+from reactive_descheduler.app.snapshot import Snapshot
+from reactive_descheduler.app.wording import describe_ref, describe_wake
+from reactive_descheduler.config.corrections import Correction
+from reactive_descheduler.config.evictor import Protection
+from reactive_descheduler.config.loaded import LoadedPolicy
+from reactive_descheduler.evictor.gates.lane import LaneGate
+from reactive_descheduler.framework.cycle import LEAST_NODES, CycleNodes
+
+PRIORITY_CLASS = "PriorityClass"
+_CLAIM = "PersistentVolumeClaim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPod:
+    """A Pod that would go, or that a limit holds."""
+
+    profile: str
+    strategy: str
+    namespace: str
+    name: str
+    node: str
+    workload: str
+    """What replaces it, `Deployment default/web`; empty for a bare Pod."""
+    cause: str
+    reason: str
+    note: str
+    """What would stand in the way at once: its budget, or the limit that holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedPod:
+    """A Pod that violates a placement and stays all the same, or does not violate it yet."""
+
+    namespace: str
+    name: str
+    by: str
+    reason: str
+    lifted_when: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedStrategy:
+    profile: str
+    strategy: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    time: datetime
+    corrections: tuple[str, ...]
+    nodes: int
+    nodes_looked_at: int
+    evictions: tuple[PlannedPod, ...]
+    refused: tuple[RefusedPod, ...]
+    """Without those that go all the same, by another strategy."""
+    held: tuple[PlannedPod, ...]
+    failed: tuple[FailedStrategy, ...]
+    warnings: tuple[str, ...]
+
+
+def kinds_to_read(policy: LoadedPolicy) -> tuple[str, ...]:
+    """Return the kinds that a plan for this policy reads."""
+    kinds = needed_kinds(policy)
+    return (*kinds, PRIORITY_CLASS) if needs_priority_classes(policy) else kinds
+
+
+def check_dump(policy: LoadedPolicy, dump: Snapshot, *, source: str) -> None:
+    """Refuse a dump in which a kind is missing that this policy's decisions rest on.
+
+    A kind of which a cluster may well have none cannot be told from one that was not dumped.
+
+    Raises:
+        SnapshotError: a kind is missing.
+    """
+    kinds = ["Node", "Pod"]
+    if any(profile.evictor.namespace_label_selector is not None for profile in policy.profiles):
+        kinds.append("Namespace")
+    if needs_priority_classes(policy):
+        kinds.append(PRIORITY_CLASS)
+    claims = _CLAIM in needed_kinds(policy)
+    if claims and any(pod.template.claims for pod in dump.lister.pods()):
+        kinds.append(_CLAIM)
+    missing = [kind for kind in kinds if not dump.counts[kind]]
+    if missing:
+        error = SnapshotError(f"{source}: holds no {' and no '.join(missing)}, which are needed")
+        error.hint = "make one with: kubectl get nodes,pods,ns,pdb,pvc,pc -A -o json"
+        raise error
+
+
+def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Plan:
+    """Run one full pass over a snapshot. The snapshot is used up by it.
+
+    Raises:
+        PolicyError: a priority class that the policy names is missing, or its value is too high.
+    """
+    profiles = in_tree_registry().profiles(policy, priority_classes=snapshot.priority_classes)
+    names = [profile.name for profile in profiles]
+    all_nodes = snapshot.lister.nodes()
+    nodes = CycleNodes(policy.node_selector, {node.name: node for node in all_nodes})
+    warnings = tuple(_warnings(policy, snapshot, nodes))
+    budgets = _Budgets(snapshot, now)
+    planned: list[PlannedPod] = []
+
+    def ask(candidate: Candidate) -> Refusal | None:
+        planned.append(_planned(candidate, names, note=budgets.note(candidate)))
+        return None
+
+    report = run_pass(
+        profiles,
+        store=snapshot.store,
+        nodes=nodes,
+        now=now,
+        limits=pass_limits(policy),
+        ask=ask,
+        one_offer=Correction.ONE_OFFER_PER_PASS in policy.corrections,
+    )
+    return Plan(
+        time=now,
+        corrections=tuple(sorted(policy.corrections)),
+        nodes=len(all_nodes),
+        nodes_looked_at=len(nodes),
+        evictions=tuple(planned),
+        refused=tuple(_refused(report)),
+        held=tuple(_planned(candidate, names, note=held.reason) for candidate, held in report.held),
+        failed=tuple(
+            FailedStrategy(profile=names[each.profile], strategy=each.strategy, error=each.error)
+            for each in report.failed
+        ),
+        warnings=warnings,
+    )
+
+
+class _Budgets:
+    """Looks at each eviction through the gate for budgets, as if those before it were granted."""
+
+    def __init__(self, snapshot: Snapshot, now: datetime) -> None:
+        self._lane = LaneGate(budgets_of=snapshot.lister.budgets_of, is_stale=lambda: False)
+        self._now = now
+
+    def note(self, candidate: Candidate) -> str:
+        stands_in_the_way = self._lane.check(candidate, self._now)
+        if isinstance(stands_in_the_way, Held | Rejection):
+            return stands_in_the_way.reason
+        self._lane.take(candidate, self._now)
+        granted = EvictionOutcome(candidate, Answer.EVICTED, 201, "", None, self._now, self._now)
+        self._lane.on_outcome(granted, self._now)
+        return ""
+
+
+def _planned(candidate: Candidate, profiles: Sequence[str], *, note: str) -> PlannedPod:
+    pod = candidate.pod
+    owner = workload(pod)
+    return PlannedPod(
+        profile=profiles[candidate.key.profile],
+        strategy=candidate.key.strategy,
+        namespace=pod.namespace,
+        name=pod.name,
+        node=pod.node_name,
+        workload=describe_ref(owner) if owner is not None else "",
+        cause=candidate.cause.kind,
+        reason=candidate.reason,
+        note=note,
+    )
+
+
+def _refused(report: PassReport) -> Iterator[RefusedPod]:
+    """Yield each refusal once, though several strategies may have met it."""
+    going = {candidate.pod.ref for candidate in report.evicted}
+    told: set[tuple[object, str, str]] = set()
+    for rejection in report.rejected:
+        found = (rejection.pod, rejection.by, rejection.reason)
+        if rejection.pod in going or found in told:
+            continue
+        told.add(found)
+        _, namespace, name = rejection.pod or ("", "", "")
+        yield RefusedPod(
+            namespace=namespace,
+            name=name,
+            by=rejection.by,
+            reason=rejection.reason,
+            lifted_when=tuple(dict.fromkeys(map(describe_wake, rejection.wakes))),
+        )
+
+
+def _warnings(policy: LoadedPolicy, snapshot: Snapshot, nodes: CycleNodes) -> Iterator[str]:
+    if not policy.profiles:
+        yield "the policy has no profile, so nothing is evicted"
+    if not nodes.alive:
+        total = len(snapshot.lister.nodes())
+        selected = " and selected by the policy's nodeSelector" if policy.node_selector else ""
+        yield (
+            f"fewer than {LEAST_NODES} of the {total} nodes are ready{selected}, so nothing is"
+            " looked at"
+        )
+    unreadable = [
+        f"{kind} {found.namespace + '/' if found.namespace else ''}{found.name}"
+        for kind in sorted(snapshot.counts)
+        for found in snapshot.store.all(kind)
+        if found.opaque
+    ]
+    if unreadable:
+        yield f"unreadable, so what has to do with it stays: {', '.join(unreadable)}"
+    sees_budgets = Correction.PODS_WITHOUT_PDB in policy.corrections and any(
+        Protection.WITHOUT_PDB in profile.evictor.protections for profile in policy.profiles
+    )
+    if sees_budgets and not snapshot.counts["PodDisruptionBudget"]:
+        yield "there is no PodDisruptionBudget, so PodsWithoutPDB protects every Pod"

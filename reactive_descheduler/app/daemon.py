@@ -12,7 +12,7 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from random import Random
@@ -55,7 +55,7 @@ from reactive_descheduler.kit.clock import Clock, SystemClock
 from reactive_descheduler.kit.collector import Collector
 from reactive_descheduler.kit.loop_lag import watch_loop_lag
 from reactive_descheduler.kit.supervise import Crash, supervise
-from reactive_descheduler.observability.hooks import LogHook, MetricsHook
+from reactive_descheduler.observability.hooks import Hook, LogHook, MetricsHook
 from reactive_descheduler.observability.logs import get_logger
 from reactive_descheduler.observability.metrics import BuildInfo, Metrics
 from reactive_descheduler.server.health import Check, Health
@@ -115,7 +115,9 @@ class Daemon:
         clock: Clock,
         random: Random,
         priority_classes: dict[str, int],
+        hooks: Sequence[Hook] = (),
     ) -> None:
+        """`hooks`: who listens to decisions besides metrics, logs, Events and the status page."""
         self._settings = settings
         self._policy = policy
         self._connection = connection
@@ -146,6 +148,7 @@ class Daemon:
                         dry_run=settings.dry_run,
                     ),
                     self._recent,
+                    *hooks,
                 ),
                 stream_ages=lambda: self.streams.ages(),
                 not_synced=self._not_synced,

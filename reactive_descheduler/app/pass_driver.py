@@ -119,10 +119,14 @@ class PassLedger:
     For each candidate: `before`; if that has no verdict, ask the API server, then `after`.
     """
 
-    def __init__(self, store: Store, *, now: datetime, limits: PassLimits, one_offer: bool) -> None:
+    def __init__(
+        self, *, now: datetime, limits: PassLimits, one_offer: bool, shown_going: Store | None
+    ) -> None:
+        """`shown_going`: where Pods that are taken become terminating, as upstream's cache shows
+        them; None: they count as gone."""
         self.report = PassReport()
         self.gone = GonePods()
-        self._store = store
+        self._shown_going = shown_going
         self._now = now
         self._limits = limits
         self._one_offer = one_offer

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import anyio
+import structlog
 from anyio.to_thread import run_sync
 
 from reactive_descheduler.api.errors import Unreachable
@@ -23,9 +24,14 @@ from reactive_descheduler.kit.clock import Clock
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
 
+log = structlog.get_logger()
+
 TOKEN_LIFE = 60.0
 """Seconds for which a token is used before its source is asked again: files are rotated long
 before the old token ends."""
+
+
+NEVER = float("-inf")
 
 
 class Target(NamedTuple):
@@ -57,13 +63,17 @@ class Credentials:
         self._clock = clock
         self._lock = anyio.Lock()
         self._value: str | None = None
-        self._read_at = float("-inf")
+        self._read_at = NEVER
 
     async def current(self) -> str | None:
-        """Return the header's value; None where a client certificate has to do."""
-        if self._clock.monotonic() - self._read_at >= TOKEN_LIFE:
+        """Return the header's value; None where a client certificate has to do.
+
+        Raises Unreachable if it was never read. A value that was is kept while its source fails:
+        it may well be valid still, and a 401 will tell.
+        """
+        if self._due():
             async with self._lock:
-                if self._clock.monotonic() - self._read_at >= TOKEN_LIFE:
+                if self._due():
                     await self._read(anew=False)
         return self._value
 
@@ -78,10 +88,18 @@ class Credentials:
                 await self._read(anew=True)
         return self._value != refused
 
+    def _due(self) -> bool:
+        return self._clock.monotonic() - self._read_at >= TOKEN_LIFE
+
     async def _read(self, *, anew: bool) -> None:
-        if anew:
-            await self._source.load()
-        self._value = await self._source.authorization()
+        try:
+            if anew:
+                await self._source.load()
+            self._value = await self._source.authorization()
+        except Unreachable as error:
+            if self._read_at == NEVER:
+                raise
+            log.warning("credentials could not be read again", error=str(error))
         self._read_at = self._clock.monotonic()
 
 

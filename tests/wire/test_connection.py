@@ -267,6 +267,7 @@ class CountingSource:
     def __init__(self) -> None:
         self.reads = self.loads = 0
         self.token = "a"
+        self.broken = False
 
     async def load(self) -> Target:
         self.loads += 1
@@ -274,6 +275,8 @@ class CountingSource:
 
     async def authorization(self) -> str | None:
         self.reads += 1
+        if self.broken:
+            raise Unreachable("the plugin failed")
         return self.token
 
 
@@ -286,3 +289,23 @@ async def test_many_refused_at_once_read_once() -> None:
     assert await credentials.renew("a")
     assert (source.loads, source.reads) == (1, 2)
     assert not await credentials.renew("b"), "the same token again is no reason to repeat"
+
+
+async def test_known_token_is_kept_while_its_source_fails() -> None:
+    source, clock = CountingSource(), ManualClock(_START)
+    credentials = Credentials(source, clock)
+    assert await credentials.current() == "a"
+    source.broken = True
+    clock.advance(60)
+    assert await credentials.current() == "a"
+    assert not await credentials.renew("a")
+    source.broken, source.token = False, "b"
+    clock.advance(60)
+    assert await credentials.current() == "b"
+
+
+async def test_source_that_fails_from_the_start_is_an_error() -> None:
+    source = CountingSource()
+    source.broken = True
+    with pytest.raises(Unreachable, match="plugin"):
+        await Credentials(source, ManualClock(_START)).current()

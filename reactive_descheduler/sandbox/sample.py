@@ -9,19 +9,30 @@ import anyio
 from reactive_descheduler.sandbox.documents import JsonObject, integer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from reactive_descheduler.sandbox.client import ApiClient
 
 _POLL_EVERY = 0.02  # seconds
 
 
-async def create_sample_workloads(client: ApiClient, *, namespace: str = "default") -> None:
+async def create_sample_workloads(
+    client: ApiClient,
+    *,
+    namespace: str = "default",
+    pod_specs: Mapping[str, JsonObject] | None = None,
+) -> None:
     """Create them and return once all their Pods are Ready and the budget is counted.
 
     `web` (4), `api` (3), `batch` (2), the DaemonSet `agent`, and `store` (3), of which the budget
-    `store` wants 2 available.
+    `store` wants 2 available. `pod_specs` adds to the Pod specs of the Deployments it names.
     """
+    specs = pod_specs or {}
     for name, replicas in (("web", 4), ("api", 3), ("batch", 2), ("store", 3)):
-        await client.create(make_deployment(name, replicas=replicas, namespace=namespace))
+        deployment = make_deployment(
+            name, replicas=replicas, namespace=namespace, pod_spec=specs.get(name)
+        )
+        await client.create(deployment)
     await client.create(make_daemon_set("agent", namespace=namespace))
     await client.create(make_budget("store", minimum=2, namespace=namespace))
     await until_settled(client)

@@ -1,27 +1,16 @@
-"""What is special about Pods: graceful deletion and binding."""
+"""What is special about Pods: graceful deletion, and conditions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from reactive_descheduler.sandbox.apiserver.resources import PODS
-from reactive_descheduler.sandbox.apiserver.status import ApiError, conflict
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
     attach,
     integer,
-    is_terminating,
     lookup,
     objects,
-    string_map,
     text,
     timestamp,
-    uid_of,
 )
-
-if TYPE_CHECKING:
-    from reactive_descheduler.sandbox.apiserver.registry import Registry
-    from reactive_descheduler.sandbox.apiserver.store import ObjectKey
 
 FINISHED = ("Succeeded", "Failed")
 
@@ -41,34 +30,6 @@ def grace_period(pod: JsonObject, options: JsonObject) -> int:
 def shortens(pod: JsonObject, grace: int) -> bool:
     """Whether a second deletion changes anything: only a shorter grace period does."""
     return grace < integer(pod, "metadata", "deletionGracePeriodSeconds")
-
-
-def bind(registry: Registry, key: ObjectKey, binding: JsonObject, *, dry_run: bool) -> None:
-    """Assign a Pod to a node, and set its condition PodScheduled.
-
-    Raises ApiError 409 if it is terminating, bound already, or of another uid.
-    """
-    stored = registry.get(PODS, key)
-    node = text(binding, "target", "name")
-    if not node:
-        raise ApiError(400, "target.name: Required value")
-    pod = stored.copy()
-    wanted = text(binding, "metadata", "uid")
-    if wanted and wanted != uid_of(pod):
-        why = f"UID in precondition: {wanted}, UID in object meta: {uid_of(pod)}"
-        raise conflict(PODS, key[1], f"Precondition failed: {why}")
-    if is_terminating(pod):
-        why = f"pod {key[1]} is being deleted, cannot be assigned to a host"
-        raise conflict(PODS, key[1], why)
-    if bound := text(pod, "spec", "nodeName"):
-        raise conflict(PODS, key[1], f"pod {key[1]} is already assigned to node {bound!r}")
-    attach(pod, "spec")["nodeName"] = node
-    annotations = string_map(binding, "metadata", "annotations")
-    if annotations:
-        attach(pod, "metadata", "annotations").update(annotations)
-    set_condition(pod, {"type": "PodScheduled", "status": "True"}, registry.now())
-    if not dry_run:
-        registry.store.put(PODS, pod)
 
 
 def set_condition(document: JsonObject, condition: JsonObject, now: float) -> None:

@@ -14,7 +14,7 @@ import anyio
 import orjson
 from aiohttp import web
 
-from reactive_descheduler.sandbox.apiserver import discovery, eviction, openapi, pods, scale
+from reactive_descheduler.sandbox.apiserver import binding, discovery, eviction, openapi, scale
 from reactive_descheduler.sandbox.apiserver.event_forms import stored_as, to_stored
 from reactive_descheduler.sandbox.apiserver.lists import list_objects
 from reactive_descheduler.sandbox.apiserver.registry import Registry
@@ -150,7 +150,7 @@ class ApiServer:
     ) -> web.StreamResponse:
         """One request, in one synchronous step."""
         if target.subresource in ("binding", "eviction"):
-            act = eviction.evict if target.subresource == "eviction" else pods.bind
+            act = eviction.evict if target.subresource == "eviction" else binding.bind
             document = decode_body(body, request.content_type)
             act(self.registry, target.key, document, dry_run=_is_dry_run(request))
             return _json(orjson.dumps(success(201)), 201)

@@ -186,3 +186,12 @@ async def test_a_change_reaches_a_watch_within_milliseconds() -> None:
             best = min(best, time.perf_counter() - began)
 
     assert best < 0.01
+
+
+async def test_a_watch_answers_before_its_first_event() -> None:
+    async with (
+        sandbox() as (cluster, _),
+        aiohttp.ClientSession() as session,
+        session.get(f"{cluster.url}/api/v1/nodes?watch=true&resourceVersion=6") as response,
+    ):
+        assert response.status == 200

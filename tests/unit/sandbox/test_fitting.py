@@ -1,0 +1,166 @@
+"""The sandbox scheduler's reading of the rules of placement."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reactive_descheduler.sandbox import fitting
+
+if TYPE_CHECKING:
+    from reactive_descheduler.sandbox.documents import JsonObject
+
+
+def make_pod(name: str = "a", app: str = "a", **spec: object) -> JsonObject:
+    metadata = {"name": name, "namespace": "default", "labels": {"app": app}}
+    return {"metadata": metadata, "spec": spec}
+
+
+def make_node(
+    name: str = "n", *, taints: list[JsonObject] | None = None, **labels: str
+) -> JsonObject:
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": taints or []},
+        "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "2"}},
+    }
+
+
+def asking(cpu: str) -> JsonObject:
+    return make_pod(containers=[{"resources": {"requests": {"cpu": cpu}}}])
+
+
+def required(*terms: JsonObject) -> JsonObject:
+    chosen = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*terms]}}
+    return make_pod(affinity={"nodeAffinity": chosen})
+
+
+def repelling(key: str, app: str) -> JsonObject:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    chosen = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return make_pod(affinity={"podAntiAffinity": chosen})
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        pytest.param("500m", Decimal("0.5"), id="milli"),
+        pytest.param("1.5Gi", Decimal(3 * 2**29), id="binary"),
+        pytest.param("2k", Decimal(2000), id="decimal"),
+        pytest.param(3, Decimal(3), id="number"),
+        pytest.param("1e3", Decimal(1000), id="exponent"),
+    ],
+)
+def test_quantities(source: object, value: Decimal) -> None:
+    assert fitting.quantity(source) == value
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        pytest.param({"key": "k", "value": "v", "effect": "NoSchedule"}, True, id="exact"),
+        pytest.param({"key": "k", "value": "other"}, False, id="another-value"),
+        pytest.param({"key": "k", "operator": "Exists"}, True, id="exists"),
+        pytest.param({"operator": "Exists"}, True, id="everything"),
+        pytest.param({"key": "k", "operator": "Exists", "effect": "NoExecute"}, False, id="effect"),
+        pytest.param({"key": "other", "operator": "Exists"}, False, id="another-key"),
+    ],
+)
+def test_tolerations(toleration: JsonObject, tolerated: bool) -> None:
+    taint: JsonObject = {"key": "k", "value": "v", "effect": "NoSchedule"}
+
+    assert fitting.tolerates(make_pod(tolerations=[toleration]), taint) is tolerated
+
+
+@pytest.mark.parametrize(
+    ("pod", "attracted"),
+    [
+        pytest.param(make_pod(nodeSelector={"disk": "ssd"}), True, id="selector"),
+        pytest.param(make_pod(nodeSelector={"disk": "hdd"}), False, id="selector-differs"),
+        pytest.param(required(), False, id="no-terms"),
+        pytest.param(required({}), False, id="empty-term"),
+        pytest.param(
+            required({"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["3"]}]}),
+            True,
+            id="greater",
+        ),
+        pytest.param(
+            required({"matchExpressions": [{"key": "gen", "operator": "Lt", "values": ["4"]}]}),
+            False,
+            id="not-less",
+        ),
+        pytest.param(
+            required({"matchExpressions": [{"key": "disk", "operator": "Gt", "values": ["4"]}]}),
+            False,
+            id="no-number",
+        ),
+        pytest.param(
+            required(
+                {"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]},
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
+            ),
+            True,
+            id="any-term-will-do",
+        ),
+    ],
+)
+def test_attraction(pod: JsonObject, attracted: bool) -> None:
+    assert fitting.is_attracted(pod, make_node(disk="ssd", gen="4")) is attracted
+
+
+@pytest.mark.parametrize(
+    ("running", "room"),
+    [
+        pytest.param([], True, id="empty"),
+        pytest.param([asking("500m")], True, id="just"),
+        pytest.param([asking("501m")], False, id="cpu"),
+        pytest.param([asking("0"), asking("0")], False, id="count"),
+    ],
+)
+def test_room(running: list[JsonObject], room: bool) -> None:
+    assert fitting.has_room(asking("500m"), make_node(), running) is room
+
+
+def test_init_containers_count_by_the_largest() -> None:
+    def container(cpu: str) -> JsonObject:
+        return {"resources": {"requests": {"cpu": cpu}}}
+
+    pod = make_pod(
+        containers=[container("1"), container("1")], initContainers=[container("3"), container("1")]
+    )
+
+    assert fitting.requests_of(pod)["cpu"] == 3
+
+
+@pytest.mark.parametrize(
+    ("pod", "other", "apart"),
+    [
+        pytest.param(repelling("zone", "a"), make_pod(app="a"), False, id="own-term"),
+        pytest.param(make_pod(app="a"), repelling("zone", "a"), False, id="term-of-the-other"),
+        pytest.param(repelling("host", "a"), make_pod(app="a"), True, id="another-domain"),
+        pytest.param(repelling("rack", "a"), make_pod(app="a"), True, id="label-missing"),
+        pytest.param(repelling("zone", "b"), make_pod(app="a"), True, id="another-app"),
+    ],
+)
+def test_anti_affinity_holds_both_ways(pod: JsonObject, other: JsonObject, apart: bool) -> None:
+    here, there = make_node(zone="z", host="1"), make_node(zone="z", host="2")
+
+    assert fitting.is_apart(pod, here, [(other, there)]) is apart
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "fits"),
+    [
+        pytest.param([], False, id="cordoned"),
+        pytest.param(
+            [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}], True, id="tolerant"
+        ),
+    ],
+)
+def test_a_cordon_holds_before_its_taint_stands(tolerations: list[JsonObject], fits: bool) -> None:
+    node = make_node()
+    node["spec"] = {"unschedulable": True}
+
+    assert fitting.fits(make_pod(tolerations=tolerations), node, [], []) is fits

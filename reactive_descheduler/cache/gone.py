@@ -39,6 +39,9 @@ class GonePods(Mapping[str, Pod]):
         """Return the UIDs of those on a node."""
         return tuple(self._by_node.get(node_name, ()))
 
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._pods  # asked for every Pod that is looked at; the mixin's is slow
+
     def __getitem__(self, uid: str) -> Pod:
         return self._pods[uid]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
-from reactive_descheduler.api.decoding import Decoder
-from reactive_descheduler.api.errors import AmbiguousError, ClientError
+from reactive_descheduler.api.decoding import Decoder, UnreadableError
+from reactive_descheduler.api.errors import AmbiguousError, ClientError, Unreachable
 from reactive_descheduler.api.eviction import Answer
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.client.kube import KubeConnection, Response
@@ -102,7 +102,10 @@ class EvictionClient:
         if response.status == HTTPStatus.NOT_FOUND:
             return None
         response.raise_for_status()
-        found = self._decoder.decode("Pod", response.body)
+        try:
+            found = self._decoder.decode("Pod", response.body)
+        except UnreadableError as error:
+            raise Unreachable(f"not the API server's answer: {error}") from error
         assert isinstance(found, Pod)  # what the decoder makes of this kind
         return found
 

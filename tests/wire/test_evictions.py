@@ -255,6 +255,7 @@ async def test_look_at_a_pod(server: ApiServer) -> None:
             Answer(200, json_of(pod)),
             failure(404, "NotFound", "not there"),
             failure(500, "InternalError", "no leader"),
+            Answer(200, b"<html>log in</html>"),
         ]
     )
     async with connected(server) as connection:
@@ -264,4 +265,6 @@ async def test_look_at_a_pod(server: ApiServer) -> None:
         assert (found.uid, found.deleted is not None) == ("u-1", True)
         assert await client.get_pod("default", "a") is None
         with pytest.raises(ApiStatusError):
+            await client.get_pod("default", "a")
+        with pytest.raises(Unreachable):
             await client.get_pod("default", "a")

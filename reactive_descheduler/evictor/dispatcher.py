@@ -89,13 +89,19 @@ class Dispatcher:
 
     def check(self, candidate: Candidate) -> Held | Rejection | None:
         """Ask every gate about one candidate, as `take` would; for evaluation, status and
-        `plan`."""
+        `plan`.
+
+        A Rejection goes before what holds: it would not be news when the holding ends, and an
+        evaluation must not come to another verdict by the passing of a settle time.
+        """
         now = self._clock.now()
+        held: Held | None = None
         for gate in self._gates:
             why = gate.check(candidate, now)
-            if why is not None:
+            if isinstance(why, Rejection):
                 return why
-        return None
+            held = held or why
+        return held
 
     def offer(
         self,

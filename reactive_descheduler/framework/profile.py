@@ -58,19 +58,19 @@ class ProfileView:
 
     def filter(self, pod: Pod, /) -> Rejection | None:
         self.looked_at += 1
-        return self._noted(self._evictor.filter(pod, self._reading))
+        rejection = self._evictor.filter(pod, self._reading)
+        return self._noted(rejection, pod) if rejection is not None else None
 
     def pre_eviction(self, pod: Pod, /) -> Rejection | None:
-        rejection = self._noted(self._evictor.pre_eviction(pod, self._reading))
-        if rejection is None:
-            # The last step passed: what could end that has to wake the key as well.
-            self.noted.extend(self._evictor.depends(pod, self._reading))
-        return rejection
+        return self._noted(self._evictor.pre_eviction(pod, self._reading), pod)
 
     def note(self, *wakes: On) -> None:
         self.noted.extend(wakes)
 
-    def _noted(self, rejection: Rejection | None) -> Rejection | None:
+    def _noted(self, rejection: Rejection | None, pod: Pod) -> Rejection | None:
+        """Take up what could end the verdict: of a refusal also what would have another filter
+        refuse first, since the reason is told."""
         if rejection is not None:
             self.noted.extend(rejection.wakes)
+        self.noted.extend(self._evictor.depends(pod, self._reading))
         return rejection

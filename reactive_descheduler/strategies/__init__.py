@@ -11,7 +11,7 @@ from typing import NamedTuple
 from reactive_descheduler.config.args import Arguments
 from reactive_descheduler.config.loaded import PluginSpec
 from reactive_descheduler.framework.pod_strategy import PodStrategy
-from reactive_descheduler.framework.strategy import Phase, Strategy
+from reactive_descheduler.framework.strategy import Phase, Strategy, Subscription
 
 from .pod_life_time import PodLifeTime, PodLifeTimeArguments
 from .remove_pods_having_too_many_restarts import (
@@ -33,11 +33,13 @@ class InTree(NamedTuple):
     urgency: int
     """Whose candidates go first when there are more than may go now; lower is more urgent."""
     spec: PluginSpec
+    events: tuple[Subscription, ...]
+    """Its subscriptions, for the list of triggers."""
 
 
 def _built(strategy: type[PodStrategy], arguments: type[Arguments], urgency: int) -> InTree:
     spec = PluginSpec(strategy.NAME, frozenset({strategy.PHASE.value}), arguments)
-    return InTree(strategy, urgency, spec)
+    return InTree(strategy, urgency, spec, strategy.EVENTS)
 
 
 def _not_built(phase: Phase, name: str) -> PluginSpec:

@@ -16,12 +16,9 @@ from tests.conformance import judge, run
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*.jsonl"))
 BEYOND = Counter(
-    ", ".join(missing)
-    for file in FILES
-    for case in run.cases(file)
-    if (missing := run.beyond(case))
+    missing[0] for file in FILES for case in run.cases(file) if (missing := run.beyond(case))
 )
-"""How many cases ask for what is not built, by what they ask for."""
+"""How many cases ask for what is not built, by the first thing of theirs that is missing."""
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

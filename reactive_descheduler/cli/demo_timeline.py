@@ -1,0 +1,169 @@
+"""What happens between a change and a replacement that is Ready, told step by step.
+
+Decisions and answers come from the daemon's hooks; that a replacement is Ready, and where, is seen
+by a watch of the demo's own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import anyio
+
+from reactive_descheduler.api.eviction import Answer, Decision, EvictionOutcome
+from reactive_descheduler.kit.clock import Clock
+from reactive_descheduler.sandbox.documents import (
+    JsonObject,
+    controller_of,
+    is_ready,
+    is_terminating,
+    name_of,
+    text,
+    uid_of,
+)
+
+_ONE_CHANGE = timedelta(milliseconds=50)
+"""Keys that one change concerns say when it was seen up to this far apart."""
+
+
+class Step(NamedTuple):
+    """One line. `kind` is `change` (made by a scene), `seen` (by the daemon), a verdict
+    (`to go`, `held`, `rejected`, `dropped`), `evicted` or `refused` (the API server's answer), or
+    `ready` (a Pod, perhaps a replacement)."""
+
+    time: datetime
+    kind: str
+    text: str
+    pod: str = ""
+    uid: str = ""
+    node: str = ""
+    strategy: str = ""
+    replaces: str = ""
+    """`ready`: the UID of the evicted Pod in whose place it came."""
+
+
+Listener = Callable[[Step], None]
+
+
+class Timeline:
+    """Hands each step to whoever listens; keeps none."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.listeners: list[Listener] = []
+
+    def tell(self, step: Step) -> None:
+        for listener in tuple(self.listeners):
+            listener(step)
+
+    def change(self, text: str) -> datetime:
+        """Tell that a change is made now, and return the time."""
+        now = self._clock.now()
+        self.tell(Step(now, "change", text))
+        return now
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    @contextmanager
+    def expecting(self, wanted: Callable[[Step], bool]) -> Iterator[anyio.Event]:
+        """Give an event that is set at the first such step within the block."""
+        event = anyio.Event()
+
+        def listen(step: Step) -> None:
+            if wanted(step):
+                event.set()
+
+        self.listeners.append(listen)
+        try:
+            yield event
+        finally:
+            self.listeners.remove(listen)
+
+
+class Observer:
+    """A hook of the daemon and a listener of Pods in one: together they know which Pod came in
+    whose place."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._seen = datetime.min
+        self._held: dict[str, tuple[str, str]] = {}
+        self._sent: set[str] = set()
+        self._vacant: defaultdict[str, deque[tuple[str, str]]] = defaultdict(deque)
+        """By owner: UID and name of evicted Pods that nothing has replaced yet."""
+        self._replaces: dict[str, tuple[str, str]] = {}
+
+    def on_decision(self, decision: Decision, /) -> None:
+        pod, strategy = decision.candidate.pod, decision.candidate.key.strategy
+        self._tell_seen(decision, strategy)
+        if decision.verdict == "held":
+            # A gate is asked again whenever something might have opened it.
+            if self._held.get(pod.uid) == (decision.by, decision.reason):
+                return
+            self._held[pod.uid] = (decision.by, decision.reason)
+            kind, reason = "held", f"by {decision.by}: {decision.reason}"
+        else:
+            self._held.pop(pod.uid, None)
+            kind, reason = decision.verdict, decision.reason
+            if kind == "accepted":
+                self._sent.add(pod.uid)
+                kind, reason = "to go", f"{strategy}: {decision.candidate.reason}"
+        self._timeline.tell(
+            Step(decision.time, kind, reason, pod.name, pod.uid, pod.node_name, strategy)
+        )
+
+    def on_outcome(self, outcome: EvictionOutcome, /) -> None:
+        pod, answer = outcome.candidate.pod, outcome.answer
+        granted = answer is Answer.EVICTED
+        if not granted and answer is not Answer.UNKNOWN:
+            self._sent.discard(pod.uid)
+        kind = "evicted" if granted else "refused"
+        told = f"from {pod.node_name}" if granted else f"{answer}: {outcome.message}"
+        strategy = outcome.candidate.key.strategy
+        self._timeline.tell(
+            Step(outcome.ended, kind, told, pod.name, pod.uid, pod.node_name, strategy)
+        )
+
+    def on_pod(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is None:
+            self._replaces.pop(uid_of(old), None)
+            return
+        uid, owner = uid_of(new), text(controller_of(new), "uid")
+        if is_terminating(new):
+            if uid in self._sent:
+                # The watch tells that it goes before it tells what comes in its place.
+                self._sent.remove(uid)
+                self._vacant[owner].append((uid, name_of(new)))
+            return
+        if old is None and (vacant := self._vacant.get(owner)):
+            self._replaces[uid] = vacant.popleft()
+        if is_ready(new) and not is_ready(old):
+            self._tell_ready(new)
+
+    def _tell_ready(self, pod: JsonObject) -> None:
+        node = text(pod, "spec", "nodeName")
+        replaced, name = self._replaces.get(uid_of(pod), ("", ""))
+        told = f"on {node}" + (f", in place of {name}" if replaced else "")
+        self._timeline.tell(
+            Step(
+                self._timeline.now(),
+                "ready",
+                told,
+                name_of(pod),
+                uid_of(pod),
+                node,
+                replaces=replaced,
+            )
+        )
+
+    def _tell_seen(self, decision: Decision, strategy: str) -> None:
+        seen = decision.change_seen
+        if seen is None or (self._seen != datetime.min and seen - self._seen < _ONE_CHANGE):
+            return
+        self._seen = seen
+        self._timeline.tell(Step(seen, "seen", "by the daemon, on its watch", strategy=strategy))

@@ -1,0 +1,91 @@
+"""Options and inputs that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reactive_descheduler.cli.group import Option
+
+if TYPE_CHECKING:
+    from reactive_descheduler.config.corrections import Corrections
+
+STDIN = "-"
+
+policy_option = click.option(
+    "--policy-config-file",
+    cls=Option,
+    required=True,
+    metavar="FILE",
+    help="The DeschedulerPolicy, YAML or JSON.",
+)
+output_option = click.option(
+    "-o",
+    "--output",
+    cls=Option,
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For people, or for programs.",
+)
+
+
+class CorrectionsType(click.ParamType["Corrections"]):
+    """`all`, `none`, or names with commas between."""
+
+    name = "names"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Corrections:
+        from reactive_descheduler.config.corrections import parse_corrections
+
+        try:
+            return parse_corrections(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+corrections_option = click.option(
+    "--corrections",
+    cls=Option,
+    type=CorrectionsType(),
+    metavar="all|none|NAME,...",
+    help="Where to differ from upstream; goes before the policy's own setting.",
+)
+
+
+class TimeType(click.ParamType[datetime]):
+    """A time as RFC 3339 writes it; without an offset it is UTC."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        try:
+            found = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no time such as 2026-01-31T12:00:00Z", param, ctx)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def read_input(name: str) -> bytes:
+    """Read a file, or standard input for `-`.
+
+    Raises:
+        ClickException: it cannot be read.
+    """
+    try:
+        return sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{name}: {error.strerror}") from error
+
+
+def input_name(name: str) -> str:
+    """Return how messages name an input."""
+    return "standard input" if name == STDIN else name

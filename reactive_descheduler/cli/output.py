@@ -1,0 +1,45 @@
+"""What commands print: tables for people, JSON for programs, warnings beside both."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+import click
+
+_UNBOUNDED = 1_000_000
+"""Columns of a console that is none, so that nothing is cut or folded in a pipe."""
+
+
+def print_json(data: object) -> None:
+    import orjson
+
+    text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z)
+    click.echo(text.decode())
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> None:
+    """Print a table. On a terminal long cells go on in the next line; elsewhere a row is a line."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    on_terminal = sys.stdout.isatty()
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column.upper(), overflow="fold", no_wrap=not on_terminal)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    if title:
+        click.secho(title, bold=True)
+    console = Console(
+        file=sys.stdout, width=None if on_terminal else _UNBOUNDED, highlight=False, soft_wrap=False
+    )
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def warn(message: str) -> None:
+    click.echo(f"warning: {message}", err=True)

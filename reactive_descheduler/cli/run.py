@@ -1,0 +1,171 @@
+"""`run`: the descheduler itself, with upstream's flags."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from reactive_descheduler.cli.group import Command, Option, switch, variable
+from reactive_descheduler.cli.options import corrections_option, policy_option
+
+if TYPE_CHECKING:
+    from reactive_descheduler.config.corrections import Corrections
+
+
+class DurationType(click.ParamType[timedelta]):
+    """A duration as Go writes it; not negative."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        from reactive_descheduler.config.durations import parse_duration
+
+        try:
+            found = parse_duration(str(value))
+        except ValueError as error:
+            self.fail(f"{error}, such as 90s, 5m or 1h30m", param, ctx)
+        if found < timedelta():
+            self.fail("must not be negative", param, ctx)
+        return found
+
+
+def _no_election(_: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        raise click.BadParameter(
+            "leader election is not built yet: run one replica", param=parameter
+        )
+
+
+@click.command("run", cls=Command)
+@policy_option
+@click.option(
+    "--kubeconfig",
+    "--client-connection-kubeconfig",
+    "kubeconfig",
+    cls=Option,
+    envvar=[variable("--kubeconfig"), variable("--client-connection-kubeconfig")],
+    metavar="FILE",
+    help="Default: $KUBECONFIG, ~/.kube/config or the Pod's own service account, the first that"
+    " exists.",
+)
+@switch("--dry-run", help="Decide everything, send no eviction.")
+@switch("--once", help="Do one full pass, then exit.")
+@click.option(
+    "--descheduling-interval",
+    cls=Option,
+    type=DurationType(),
+    metavar="DURATION",
+    help="How often to look at everything as a backstop; goes before the policy's `resync`. 0 is"
+    " --once.",
+)
+@corrections_option
+@click.option(
+    "--bind-address",
+    cls=Option,
+    default="0.0.0.0",
+    show_default=True,
+    metavar="IP",
+    help="Where metrics, health and status are served.",
+)
+@click.option(
+    "--secure-port",
+    cls=Option,
+    type=click.IntRange(0, 65535),
+    default=10258,
+    show_default=True,
+    metavar="PORT",
+    help="Their HTTPS port; 0 serves nothing.",
+)
+@click.option(
+    "--tls-cert-file",
+    cls=Option,
+    default="",
+    metavar="FILE",
+    help="Certificate; default one that signs itself and is kept in memory.",
+)
+@click.option(
+    "--tls-private-key-file", cls=Option, default="", metavar="FILE", help="Its private key."
+)
+@switch("--disable-metrics", help="Serve no metrics.")
+@click.option(
+    "-v",
+    "--v",
+    "verbosity",
+    cls=Option,
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="LEVEL",
+    help="Verbosity: 1 evictions, 3 steps, 4 why a Pod stays, 5 details.",
+)
+@click.option(
+    "--logging-format",
+    cls=Option,
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the log on standard error.",
+)
+@click.option(
+    "--leader-elect",
+    cls=Option,
+    type=click.BOOL,
+    is_flag=False,
+    flag_value="true",
+    default=False,
+    expose_value=False,
+    callback=_no_election,
+    metavar="[=BOOL]",
+    help="Not built yet; only false is accepted.",
+)
+def command(
+    *,
+    policy_config_file: str,
+    kubeconfig: str | None,
+    dry_run: bool,
+    once: bool,
+    descheduling_interval: timedelta | None,
+    corrections: Corrections | None,
+    bind_address: str,
+    secure_port: int,
+    tls_cert_file: str,
+    tls_private_key_file: str,
+    disable_metrics: bool,
+    verbosity: int,
+    logging_format: str,
+) -> int | None:
+    """Watch the cluster and evict misplaced Pods the moment it changes.
+
+    SIGTERM or Ctrl-C ends it: nothing new is sent, what is in flight ends first.
+    """
+    if bool(tls_cert_file) != bool(tls_private_key_file):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+
+    import sys
+
+    import anyio
+
+    from reactive_descheduler.app.daemon import run_daemon
+    from reactive_descheduler.app.settings import RunSettings
+    from reactive_descheduler.kit.clock import SystemClock
+    from reactive_descheduler.observability.logs import set_up
+
+    set_up(verbosity=verbosity, format=logging_format, stream=sys.stderr, clock=SystemClock())
+    settings = RunSettings(
+        policy_config_file=policy_config_file,
+        kubeconfig=kubeconfig,
+        dry_run=dry_run,
+        once=once,
+        descheduling_interval=descheduling_interval,
+        corrections=corrections,
+        bind_address=bind_address,
+        secure_port=secure_port,
+        tls_cert_file=tls_cert_file,
+        tls_private_key_file=tls_private_key_file,
+        disable_metrics=disable_metrics,
+    )
+    return anyio.run(run_daemon, settings)

@@ -1,0 +1,220 @@
+"""Each correction, both ways: what upstream does on a small cluster, and what we do instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from reactive_descheduler.api.errors import PolicyError
+from reactive_descheduler.app.pass_driver import Refusal, run_pass
+from reactive_descheduler.app.policy import in_tree_registry, pass_limits
+from reactive_descheduler.app.snapshot import Manifest, snapshot_of
+from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corrections
+from reactive_descheduler.config.load import load_policy
+from reactive_descheduler.framework.cycle import CycleNodes
+from reactive_descheduler.strategies import PLUGINS
+from tests.builders import make_budget, make_node, make_pod, taint
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TAINTS = "RemovePodsViolatingNodeTaints"
+RESTARTS = "RemovePodsHavingTooManyRestarts"
+AFFINITY = "RemovePodsViolatingNodeAffinity"
+
+
+def policy(
+    strategies: dict[str, dict[str, object] | None],
+    *,
+    evictor: dict[str, object] | None = None,
+    **extra: object,
+) -> dict[str, object]:
+    configured: list[dict[str, object]] = [
+        {"name": name, "args": args} for name, args in strategies.items() if args is not None
+    ]
+    if evictor is not None:
+        configured.append({"name": "DefaultEvictor", "args": evictor})
+    profile = {
+        "name": "p",
+        "pluginConfig": configured,
+        "plugins": {"deschedule": {"enabled": list(strategies)}},
+    }
+    return {
+        "apiVersion": "descheduler/v1alpha2",
+        "kind": "DeschedulerPolicy",
+        "profiles": [profile],
+        **extra,
+    }
+
+
+TAINTED = make_node("n1", taints=[taint("gone")])
+CORDONED = make_node("n1", taints=[taint("node.kubernetes.io/unschedulable")], unschedulable=True)
+OTHER = make_node("n2")
+ZONED = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+            ]
+        }
+    }
+}
+EVICT = "descheduler.alpha.kubernetes.io/evict"
+REFUSED = "refused"
+
+
+class Case(NamedTuple):
+    id: str
+    correction: Correction
+    policy: dict[str, object]
+    objects: Sequence[Manifest]
+    upstream: Sequence[str] | str
+    """The Pods that are asked for, in order; or that the policy is refused."""
+    ours: Sequence[str] | str
+
+
+CASES = (
+    Case(
+        "unknown-key-beside-args",
+        Correction.STRICT_DOCUMENTS,
+        policy({TAINTS: {}}, maxNoOfPodsToEvictTOTAL=0),
+        [TAINTED, OTHER, make_pod("a", node="n1")],
+        upstream=["a"],
+        ours=REFUSED,
+    ),
+    Case(
+        "enabled-without-configuration",
+        Correction.MISSING_PLUGIN_CONFIG,
+        policy({TAINTS: None}),
+        [TAINTED, OTHER, make_pod("a", node="n1")],
+        upstream=REFUSED,
+        ours=["a"],
+    ),
+    Case(
+        "evict-annotation-false-lifts-nothing",
+        Correction.EVICT_ANNOTATION,
+        policy({TAINTS: {}}),
+        [TAINTED, OTHER, make_pod("bare", node="n1", owners=[], annotations={EVICT: "false"})],
+        upstream=["bare"],
+        ours=[],
+    ),
+    Case(
+        "evict-annotation-true-lifts-a-protection",
+        Correction.EVICT_ANNOTATION,
+        policy({TAINTS: {}}),
+        [TAINTED, OTHER, make_pod("bare", node="n1", owners=[], annotations={EVICT: "true"})],
+        upstream=["bare"],
+        ours=["bare"],
+    ),
+    Case(
+        "evict-annotation-true-lifts-no-fact",
+        Correction.EVICT_ANNOTATION,
+        policy({TAINTS: {}}),
+        [
+            TAINTED,
+            OTHER,
+            make_pod(
+                "mirror",
+                node="n1",
+                annotations={EVICT: "true", "kubernetes.io/config.mirror": "x"},
+            ),
+        ],
+        upstream=["mirror"],
+        ours=[],
+    ),
+    Case(
+        "asked-for-once-in-a-pass",
+        Correction.ONE_OFFER_PER_PASS,
+        policy({TAINTS: {}, RESTARTS: {"podRestartThreshold": 1}}),
+        [TAINTED, OTHER, make_pod("held-by-budget", node="n1", restarts=5)],
+        upstream=["held-by-budget", "held-by-budget"],
+        ours=["held-by-budget"],
+    ),
+    Case(
+        "cordon-alone-is-no-drain",
+        Correction.CORDON_ALONE,
+        policy({TAINTS: {}}),
+        [CORDONED, OTHER, make_pod("a", node="n1")],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "node-fit-false-looks-at-no-other-node",
+        Correction.NODE_FIT_FALSE,
+        policy(
+            {AFFINITY: {"nodeAffinityType": ["requiredDuringSchedulingIgnoredDuringExecution"]}},
+            evictor={"nodeFit": False},
+        ),
+        [make_node("n1"), OTHER, make_pod("a", node="n1", affinity=ZONED)],
+        upstream=[],
+        ours=["a"],
+    ),
+    Case(
+        "node-fit-not-written-looks-as-upstream",
+        Correction.NODE_FIT_FALSE,
+        policy(
+            {AFFINITY: {"nodeAffinityType": ["requiredDuringSchedulingIgnoredDuringExecution"]}}
+        ),
+        [make_node("n1"), OTHER, make_pod("a", node="n1", affinity=ZONED)],
+        upstream=[],
+        ours=[],
+    ),
+    Case(
+        "pods-with-a-budget-are-not-protected",
+        Correction.PODS_WITHOUT_PDB,
+        policy({TAINTS: {}}, evictor={"podProtections": {"extraEnabled": ["PodsWithoutPDB"]}}),
+        [
+            TAINTED,
+            OTHER,
+            make_pod("covered", node="n1"),
+            make_pod("uncovered", node="n1", labels={"app": "other"}),
+            make_budget("b"),
+        ],
+        upstream=[],
+        ours=["covered"],
+    ),
+)
+
+
+def asked(case: Case, corrections: Corrections) -> list[str] | str:
+    """Return whom a full pass asks for; every request is refused by the API server."""
+    try:
+        loaded = load_policy(
+            json.dumps(case.policy), source="p.yaml", plugins=PLUGINS, corrections=corrections
+        )
+    except PolicyError:
+        return REFUSED
+    snapshot = snapshot_of(case.objects, source="objects")
+    nodes = {node.name: node for node in snapshot.lister.nodes()}
+    report = run_pass(
+        in_tree_registry().profiles(loaded, priority_classes={}),
+        store=snapshot.store,
+        nodes=CycleNodes(loaded.node_selector, nodes),
+        now=NOW,
+        limits=pass_limits(loaded),
+        ask=lambda _: Refusal(429, "its budget is used up"),
+        one_offer=Correction.ONE_OFFER_PER_PASS in corrections,
+    )
+    return [each.candidate.pod.name for each in report.refused]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_without_the_correction_it_is_as_upstream(case: Case) -> None:
+    assert asked(case, ALL - {case.correction}) == case.upstream
+    assert asked(case, NONE) == case.upstream
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_with_the_correction_it_is_ours(case: Case) -> None:
+    assert asked(case, ALL) == case.ours
+    assert asked(case, frozenset({case.correction})) == case.ours
+
+
+def test_every_correction_is_tested_and_documented() -> None:
+    assert {case.correction for case in CASES} == set(Correction)
+    page = Path(__file__).parents[3].joinpath("docs/corrections.md").read_text(encoding="utf-8")
+    for correction in Correction:
+        assert f"## `{correction}`" in page

@@ -24,7 +24,7 @@ from reactive_descheduler.sandbox.documents import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _UNITS = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"),
@@ -56,15 +56,14 @@ def requests_of(pod: JsonObject) -> dict[str, Decimal]:
     return wanted
 
 
-def has_room(pod: JsonObject, node: JsonObject, running: Iterable[JsonObject]) -> bool:
-    """Whether the requests fit beside those of the Pods that run there."""
-    wanted = requests_of(pod)
-    free = {name: quantity(v) for name, v in mapping(node, "status", "allocatable").items()}
-    for other in running:
-        for name, value in requests_of(other).items():
-            if name in wanted:
-                free[name] = free.get(name, Decimal(0)) - value
-    return all(value <= free.get(name, Decimal(0)) for name, value in wanted.items())
+def has_room(wanted: Mapping[str, Decimal], node: JsonObject, taken: Mapping[str, Decimal]) -> bool:
+    """Whether requests fit beside what is taken of the node's allocatable."""
+    allocatable = mapping(node, "status", "allocatable")
+    return all(
+        amount <= quantity(allocatable.get(name, 0)) - taken.get(name, 0)
+        for name, amount in wanted.items()
+        if amount
+    )
 
 
 def tolerates(pod: JsonObject, taint: JsonObject) -> bool:
@@ -172,19 +171,12 @@ def _repels(
     return matches_labels(lookup(term, "labelSelector"), labels(other))
 
 
-def fits(
-    pod: JsonObject,
-    node: JsonObject,
-    running: Iterable[JsonObject],
-    others: Iterable[tuple[JsonObject, JsonObject]],
-) -> bool:
-    """All of it, as kube-scheduler would filter; `running` are the Pods on this node."""
+def admits(node: JsonObject, pod: JsonObject) -> bool:
+    """Whether the node would take the Pod, were it empty: taints, cordon, selectors, affinity."""
     return (
         not repelling_taints(pod, node, "NoSchedule", "NoExecute")
         and _is_open(pod, node)
         and is_attracted(pod, node)
-        and has_room(pod, node, running)
-        and is_apart(pod, node, others)
     )
 
 

@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from reactive_descheduler.sandbox import fitting
-from reactive_descheduler.sandbox.apiserver.pods import FINISHED
 from reactive_descheduler.sandbox.controller import Controller
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
@@ -18,6 +17,7 @@ from reactive_descheduler.sandbox.documents import (
     text,
 )
 from reactive_descheduler.sandbox.mirror import Mirrors, key_of
+from reactive_descheduler.sandbox.occupancy import Occupancy
 
 if TYPE_CHECKING:
     from reactive_descheduler.sandbox.client import ApiClient
@@ -31,7 +31,8 @@ class Scheduler(Controller):
         super().__init__(client)
         self._nodes = mirrors.nodes
         self._pods = mirrors.pods
-        self._by_node = mirrors.pods.index(lambda pod: text(pod, "spec", "nodeName"))
+        self._occupancy = Occupancy()
+        mirrors.pods.listeners.append(self._occupancy.on_change)
         self._unschedulable: set[ObjectKey] = set()
         mirrors.pods.listeners.append(self._on_pod)
         mirrors.nodes.listeners.append(lambda _old, _new: self._retry_all())
@@ -52,37 +53,30 @@ class Scheduler(Controller):
             await self._pods.next_change()
 
     def _choose(self, pod: JsonObject) -> JsonObject | None:
-        choosy = fitting.has_anti_affinity(pod)
+        wanted = fitting.requests_of(pod)
         others = [
             (other, node)
-            for node in self._nodes.objects.values()
-            for other in self._running(node)
-            if choosy or fitting.has_anti_affinity(other)
+            for other in self._occupancy.that_may_repel(pod)
+            if (node := self._nodes.objects.get(("", text(other, "spec", "nodeName")))) is not None
         ]
-        fitting_nodes = [
+        suitable = [
             node
             for node in self._nodes.objects.values()
-            if fitting.fits(pod, node, self._running(node), others)
+            if fitting.has_room(wanted, node, self._occupancy.on(name_of(node)).requests)
+            and fitting.admits(node, pod)
+            and fitting.is_apart(pod, node, others)
         ]
-        return min(fitting_nodes, key=lambda node: self._load(pod, node), default=None)
-
-    def _running(self, node: JsonObject) -> list[JsonObject]:
-        there = self._by_node.get(name_of(node)).values()
-        return [pod for pod in there if text(pod, "status", "phase") not in FINISHED]
+        return min(suitable, key=lambda node: self._load(pod, node), default=None)
 
     def _load(self, pod: JsonObject, node: JsonObject) -> tuple[int, int, Decimal, int, str]:
         """Smaller is better: soft taints, siblings, share of the cpu asked for, Pods, name."""
-        running = self._running(node)
-        owner = controller_of(pod).get("uid")
-        siblings = (
-            sum(controller_of(other).get("uid") == owner for other in running) if owner else 0
-        )
-        asked = sum(
-            (fitting.requests_of(other).get("cpu", Decimal(0)) for other in running), Decimal(0)
-        )
+        occupied = self._occupancy.on(name_of(node))
+        owner = text(controller_of(pod), "uid")
+        siblings = occupied.owners[owner] if owner else 0
         cpu = fitting.quantity(mapping(node, "status", "allocatable").get("cpu", 1)) or Decimal(1)
         soft = len(fitting.repelling_taints(pod, node, "PreferNoSchedule"))
-        return soft, siblings, asked / cpu, len(running), name_of(node)
+        taken = occupied.requests["cpu"] / cpu
+        return soft, siblings, taken, len(occupied.pods), name_of(node)
 
     async def _report(self, pod: JsonObject) -> None:
         message = f"0/{len(self._nodes.objects)} nodes are available."

@@ -111,16 +111,19 @@ def test_attraction(pod: JsonObject, attracted: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("running", "room"),
+    ("taken", "room"),
     [
-        pytest.param([], True, id="empty"),
-        pytest.param([asking("500m")], True, id="just"),
-        pytest.param([asking("501m")], False, id="cpu"),
-        pytest.param([asking("0"), asking("0")], False, id="count"),
+        pytest.param({}, True, id="empty"),
+        pytest.param({"cpu": "0.5", "pods": 1}, True, id="just"),
+        pytest.param({"cpu": "0.501", "pods": 1}, False, id="cpu"),
+        pytest.param({"pods": 2}, False, id="count"),
     ],
 )
-def test_room(running: list[JsonObject], room: bool) -> None:
-    assert fitting.has_room(asking("500m"), make_node(), running) is room
+def test_room(taken: dict[str, object], room: bool) -> None:
+    amounts = {name: fitting.quantity(value) for name, value in taken.items()}
+    wanted = fitting.requests_of(asking("500m"))
+
+    assert fitting.has_room(wanted, make_node(), amounts) is room
 
 
 def test_init_containers_count_by_the_largest() -> None:
@@ -151,7 +154,7 @@ def test_anti_affinity_holds_both_ways(pod: JsonObject, other: JsonObject, apart
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "fits"),
+    ("tolerations", "admitted"),
     [
         pytest.param([], False, id="cordoned"),
         pytest.param(
@@ -159,8 +162,10 @@ def test_anti_affinity_holds_both_ways(pod: JsonObject, other: JsonObject, apart
         ),
     ],
 )
-def test_a_cordon_holds_before_its_taint_stands(tolerations: list[JsonObject], fits: bool) -> None:
+def test_a_cordon_holds_before_its_taint_stands(
+    tolerations: list[JsonObject], admitted: bool
+) -> None:
     node = make_node()
     node["spec"] = {"unschedulable": True}
 
-    assert fitting.fits(make_pod(tolerations=tolerations), node, [], []) is fits
+    assert fitting.admits(node, make_pod(tolerations=tolerations)) is admitted

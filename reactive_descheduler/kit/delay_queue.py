@@ -20,6 +20,9 @@ from reactive_descheduler.kit.clock import Clock
 K = TypeVar("K", bound=Hashable)
 
 _NEVER = float("inf")
+_EARLY = 1e-6
+"""Seconds by which a key may be handed out before it is due: an event loop fires its timers early
+by up to its clock's resolution, and a taker that then finds nothing would come again at once."""
 
 
 class Statistics(NamedTuple):
@@ -192,7 +195,7 @@ class DelayQueue(Generic[K]):
         entry.low = entry.low and low
 
     def _promote(self) -> None:
-        now = self._clock.monotonic()
+        now = self._clock.monotonic() + _EARLY
         while self._heap and self._heap[0][0] <= now:
             at, _, key = heapq.heappop(self._heap)
             entry = self._entries.get(key)

@@ -251,9 +251,12 @@ def _gates(
     settings = policy.reactive
 
     def settle_of(candidate: Candidate) -> timedelta:
-        cause = candidate.cause
+        cause, strategy = candidate.cause, candidate.key.strategy
+        own = settings.strategies.get(strategy)
+        if cause.proven_since is not None and (own is None or own.settle is None):
+            return timedelta(0)  # its own timestamp proves its age: there is nothing to settle
         taint = cause.ident[1] if cause.kind == "taint" else ""
-        return settings.settle_of(candidate.key.strategy, taint=taint)
+        return settings.settle_of(strategy, taint=taint)
 
     def began(cause: Cause) -> datetime | None:
         return causes.began(cause)

@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, Entry] = {
     "triggers": Entry("triggers", "List which change makes which strategy look at what."),
     "strategies": Entry("strategies", "List the strategies with their arguments."),
     "sandbox": Entry("sandbox", "Run an embedded cluster for any Kubernetes client."),
+    "demo": Entry("demo", "Show the descheduler at work on a cluster of its own."),
     "version": Entry("version", "Print the version."),
 }
 """By name: the module of the command, and what the list of commands says of it."""

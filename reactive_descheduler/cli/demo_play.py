@@ -117,7 +117,7 @@ def judge(
     act: Act, *, before: Mapping[str, Known], after: Mapping[str, Known], left: set[str]
 ) -> list[str]:
     """Compare all Pods by UID: say what is wrong. `left`: the UIDs that were seen going."""
-    names = {uid: pod.name for uid, pod in (after | before).items()}
+    names = {uid: pod.name for uid, pod in (*after.items(), *before.items())}
     gone = before.keys() - after.keys()
     problems = [f"{names[uid]} should have been replaced" for uid in act.expected - gone]
     problems += [

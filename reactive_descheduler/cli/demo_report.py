@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -15,35 +16,38 @@ _WIDTH = 100
 
 
 def timeline(played: Played) -> str:
-    """One line a step, in milliseconds since the change."""
-    lines = [f"{played.milliseconds(step):+12,.1f} ms  {_told(step)}" for step in played.steps]
-    return "\n".join(lines)
+    """One line a step, in milliseconds since the change; then what ran."""
+    runs = ", ".join(f"{name} {count}" for name, count in sorted(played.evaluations.items()))
+    lines = [f"{played.milliseconds(step):+10,.1f} ms  {_told(step)}" for step in played.steps]
+    return "\n".join([*lines, f"{'runs':>13}  {runs}"])
 
 
 def table(all_played: Sequence[Played]) -> str:
     """One row a scene."""
-    found = Table(caption="ms since the change, or since a Pod was due or its budget was opened")
-    for heading in ("scene", "strategy: runs"):
-        found.add_column(heading)
-    for heading in ("evicted", "seen", "evicted at", "Ready at"):
+    found = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        caption="ms since the change; in the last two scenes since the Pod was due, and since the budget opened",
+        caption_justify="left",
+    )
+    found.add_column("scene", no_wrap=True)
+    for heading in ("replaced", "seen", "evicted", "Ready"):
         found.add_column(heading, justify="right", no_wrap=True)
-    found.add_column("result")
+    found.add_column("right Pods, no others")
     for played in all_played:
-        runs = played.evaluations.get(played.scene.strategy, 0)
         found.add_row(
             played.scene.title,
-            f"{played.scene.strategy}: {runs}",
-            f"{_evicted(played)} of {len(played.expected)}",
+            str(sum(bool(step.replaces) for step in played.steps)),
             _milliseconds(played.first("seen")),
             _span(played.first("evicted"), played.last("evicted")),
-            _milliseconds(played.last("ready")),
-            "\n".join(played.problems) or "right",
+            _span(played.first("ready"), played.last("ready")),
+            "\n".join(played.problems) or "yes",
         )
     # Not as wide as the terminal: a recorded session looks the same everywhere.
     console = Console(width=_WIDTH, color_system=None)
     with console.capture() as capture:
         console.print(found)
-    return capture.get().rstrip("\n")
+    return "\n".join(line.rstrip() for line in capture.get().strip("\n").splitlines())
 
 
 def document(all_played: Sequence[Played], *, set_up: float, seconds: float) -> dict[str, object]:
@@ -65,13 +69,15 @@ def live_lines(print_line: Callable[[str], object]) -> Callable[[Step], None]:
         if step.kind == "seen":
             seen = step.time
         since = "" if seen is None else f"{(step.time - seen).total_seconds() * 1000:+,.1f} ms"
-        print_line(f"{step.time:%T.%f}"[:-3] + f"{since:>15}  {_told(step)}")
+        print_line(f"{step.time:%T.%f}"[:-3] + f"{since:>15}  {_told(step, with_strategy=True)}")
 
     return listen
 
 
-def _told(step: Step) -> str:
-    return f"{step.kind:8}  " + " ".join(filter(None, (step.pod, step.text)))
+def _told(step: Step, *, with_strategy: bool = False) -> str:
+    by = f" ({step.strategy})" if with_strategy and step.strategy else ""
+    told = f"{step.pod:24}  {step.text}" if step.pod else step.text
+    return f"{step.kind:7}  {told}{by}"
 
 
 def _scene(played: Played) -> dict[str, object]:
@@ -92,10 +98,6 @@ def _scene(played: Played) -> dict[str, object]:
             {"ms": _rounded(played.milliseconds(step)), **step._asdict()} for step in played.steps
         ],
     }
-
-
-def _evicted(played: Played) -> int:
-    return sum(step.kind == "evicted" for step in played.steps)
 
 
 def _span(first: float | None, last: float | None) -> str:

@@ -27,7 +27,7 @@ from reactive_descheduler.sandbox.sample import until_settled
 
 LIFE = timedelta(seconds=6)
 """The age of the policy that labelled Pods may reach."""
-RENEW_LABEL = "example.com/renew"
+RENEW_LABEL = "renew"
 THRESHOLD = 10
 """The restarts of the policy from which on a Pod goes."""
 
@@ -61,8 +61,8 @@ async def _taint(stage: Stage) -> Act:
         if text(controller_of(pod), "kind") != "DaemonSet":
             by_node.setdefault(text(pod, "spec", "nodeName"), []).append(pod)
     node = max(sorted(by_node), key=lambda name: len(by_node[name]))
-    taint = {"key": "example.com/retiring", "value": "yes", "effect": "NoSchedule"}
-    since = stage.timeline.change(f"{node} gets the taint example.com/retiring=yes:NoSchedule")
+    taint = {"key": "retiring", "value": "yes", "effect": "NoSchedule"}
+    since = stage.timeline.change(f"{node} gets the taint retiring=yes:NoSchedule")
     await stage.client.patch("nodes", node, {"spec": {"taints": [taint]}})
     return Act(_uids(by_node[node]), since)
 
@@ -112,13 +112,9 @@ async def _budget(stage: Stage) -> Act:
 SCENES = (
     Scene("taint", "A taint is added", "RemovePodsViolatingNodeTaints", _taint),
     Scene("label", "A label is taken away", "RemovePodsViolatingNodeAffinity", _take_label),
-    Scene(
-        "restarts", "A container restarts too often", "RemovePodsHavingTooManyRestarts", _restart
-    ),
+    Scene("restarts", "A container keeps restarting", "RemovePodsHavingTooManyRestarts", _restart),
     Scene("age", "A Pod reaches its age", "PodLifeTime", _age, within=timedelta(seconds=1)),
-    Scene(
-        "budget", "A budget holds a Pod, then opens", "RemovePodsHavingTooManyRestarts", _budget
-    ),
+    Scene("budget", "A budget holds, then opens", "RemovePodsHavingTooManyRestarts", _budget),
 )
 
 

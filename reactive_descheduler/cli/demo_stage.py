@@ -1,4 +1,4 @@
-"""The stage of the demo: a sandbox with workloads, the descheduler on it, and a watch of our own."""
+"""The stage of the demo: a sandbox with workloads, the descheduler on it, and our own watch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reactive_descheduler.sandbox.mirror import Mirror
 from reactive_descheduler.sandbox.sample import create_sample_workloads
 
 POLICY = Path(__file__).parents[2] / "config" / "demo-policy.yaml"
-DISK_LABEL = "example.com/disk"
+DISK_LABEL = "disk"
 """Label of the nodes that the Pods of `api` ask for, with the value `ssd`."""
 
 _NODES = 5

@@ -91,7 +91,7 @@ class Observer:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._seen = datetime.min
+        self._seen: datetime | None = None
         self._held: dict[str, tuple[str, str]] = {}
         self._sent: set[str] = set()
         self._vacant: defaultdict[str, deque[tuple[str, str]]] = defaultdict(deque)
@@ -100,7 +100,7 @@ class Observer:
 
     def on_decision(self, decision: Decision, /) -> None:
         pod, strategy = decision.candidate.pod, decision.candidate.key.strategy
-        self._tell_seen(decision, strategy)
+        self._tell_seen(decision)
         if decision.verdict == "held":
             # A gate is asked again whenever something might have opened it.
             if self._held.get(pod.uid) == (decision.by, decision.reason):
@@ -110,9 +110,10 @@ class Observer:
         else:
             self._held.pop(pod.uid, None)
             kind, reason = decision.verdict, decision.reason
+            # An accepted candidate's reason is the strategy's own.
             if kind == "accepted":
                 self._sent.add(pod.uid)
-                kind, reason = "to go", f"{strategy}: {decision.candidate.reason}"
+                kind = "to go"
         self._timeline.tell(
             Step(decision.time, kind, reason, pod.name, pod.uid, pod.node_name, strategy)
         )
@@ -161,9 +162,9 @@ class Observer:
             )
         )
 
-    def _tell_seen(self, decision: Decision, strategy: str) -> None:
+    def _tell_seen(self, decision: Decision) -> None:
         seen = decision.change_seen
-        if seen is None or (self._seen != datetime.min and seen - self._seen < _ONE_CHANGE):
+        if seen is None or (self._seen is not None and seen - self._seen < _ONE_CHANGE):
             return
         self._seen = seen
-        self._timeline.tell(Step(seen, "seen", "by the daemon, on its watch", strategy=strategy))
+        self._timeline.tell(Step(seen, "seen", "by the descheduler, on its watch"))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from reactive_descheduler.api.changes import At
 from reactive_descheduler.api.errors import SnapshotError
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
 from reactive_descheduler.api.pod import workload
@@ -27,6 +28,7 @@ from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.evictor.gates.lane import LaneGate
 from reactive_descheduler.framework.cycle import LEAST_NODES, CycleNodes
+from reactive_descheduler.strategies import PLUGINS
 
 PRIORITY_CLASS = "PriorityClass"
 _CLAIM = "PersistentVolumeClaim"
@@ -51,13 +53,23 @@ class PlannedPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedPod:
-    """A Pod that violates a placement and stays all the same, or does not violate it yet."""
+    """A Pod that violates a placement and stays all the same."""
 
     namespace: str
     name: str
     by: str
     reason: str
     lifted_when: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterPod:
+    """A Pod that violates nothing yet, and will do so by time alone."""
+
+    namespace: str
+    name: str
+    strategy: str
+    due: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +88,8 @@ class Plan:
     evictions: tuple[PlannedPod, ...]
     refused: tuple[RefusedPod, ...]
     """Without those that go all the same, by another strategy."""
+    later: tuple[LaterPod, ...]
+    """The soonest first."""
     held: tuple[PlannedPod, ...]
     failed: tuple[FailedStrategy, ...]
     warnings: tuple[str, ...]
@@ -144,6 +158,7 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
         nodes_looked_at=len(nodes),
         evictions=tuple(planned),
         refused=tuple(_refused(report)),
+        later=tuple(sorted(_later(report), key=lambda pod: (pod.due, pod.namespace, pod.name))),
         held=tuple(_planned(candidate, names, note=held.reason) for candidate, held in report.held),
         failed=tuple(
             FailedStrategy(profile=names[each.profile], strategy=each.strategy, error=each.error)
@@ -188,11 +203,10 @@ def _planned(candidate: Candidate, profiles: Sequence[str], *, note: str) -> Pla
 
 def _refused(report: PassReport) -> Iterator[RefusedPod]:
     """Yield each refusal once, though several strategies may have met it."""
-    going = {candidate.pod.ref for candidate in report.evicted}
     told: set[tuple[object, str, str]] = set()
-    for rejection in report.rejected:
+    for rejection in _staying(report):
         found = (rejection.pod, rejection.by, rejection.reason)
-        if rejection.pod in going or found in told:
+        if found in told or _due(rejection) is not None:
             continue
         told.add(found)
         _, namespace, name = rejection.pod or ("", "", "")
@@ -203,6 +217,26 @@ def _refused(report: PassReport) -> Iterator[RefusedPod]:
             reason=rejection.reason,
             lifted_when=tuple(dict.fromkeys(map(describe_wake, rejection.wakes))),
         )
+
+
+def _later(report: PassReport) -> Iterator[LaterPod]:
+    for rejection in _staying(report):
+        due = _due(rejection)
+        if due is not None and rejection.pod is not None:
+            _, namespace, name = rejection.pod
+            yield LaterPod(namespace=namespace, name=name, strategy=rejection.by, due=due)
+
+
+def _staying(report: PassReport) -> Iterator[Rejection]:
+    going = {candidate.pod.ref for candidate in report.evicted}
+    return (rejection for rejection in report.rejected if rejection.pod not in going)
+
+
+def _due(rejection: Rejection) -> datetime | None:
+    """Return when a strategy itself will say yes, if only time is missing."""
+    if rejection.by in PLUGINS and isinstance(rejection.wakes[0], At):
+        return rejection.wakes[0].time if len(rejection.wakes) == 1 else None
+    return None
 
 
 def _warnings(policy: LoadedPolicy, snapshot: Snapshot, nodes: CycleNodes) -> Iterator[str]:

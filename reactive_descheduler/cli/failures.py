@@ -45,6 +45,8 @@ def explain(error: BaseException) -> Failure:
             return Failure(ExitCode.UNREACHABLE, [f"error: {_one_line(error)}"], hint)
         case DeschedulerError():
             return Failure(ExitCode.FAILURE, [f"error: {_one_line(error)}"], error.hint)
+        case FileNotFoundError() | IsADirectoryError() | PermissionError():
+            return Failure(ExitCode.USAGE, [f"error: {_os_error(error)}"], "")
         case OSError():
             return Failure(ExitCode.FAILURE, [f"error: {_os_error(error)}"], "")
         case _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -16,6 +16,24 @@ def print_json(data: object) -> None:
 
     text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z)
     click.echo(text.decode())
+
+
+def with_camel_keys(data: Mapping[str, object]) -> dict[str, object]:
+    """Return plain data with keys spelt as in Kubernetes documents, `nodesLookedAt`."""
+    return {_camel(key): _camel_inside(value) for key, value in data.items()}
+
+
+def _camel_inside(value: object) -> object:
+    if isinstance(value, dict):
+        return with_camel_keys(value)
+    if isinstance(value, list | tuple):
+        return [_camel_inside(item) for item in value]
+    return value
+
+
+def _camel(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from reactive_descheduler.cli.options import (
     policy_option,
     read_input,
 )
-from reactive_descheduler.cli.output import print_json, print_table, warn
+from reactive_descheduler.cli.output import print_json, print_table, warn, with_camel_keys
 
 if TYPE_CHECKING:
     from reactive_descheduler.app.plan import Plan, PlannedPod
@@ -81,7 +82,7 @@ def command(
     cluster = _dump(policy, snapshot) if snapshot is not None else _cluster(policy, kubeconfig)
     plan = make_plan(policy, cluster, now=now or SystemClock().now())
     if output == "json":
-        print_json(plan)
+        print_json({"policy": policy.source, **with_camel_keys(asdict(plan))})
     else:
         _tell(plan)
     return ExitCode.FAILURE if plan.failed else ExitCode.OK
@@ -141,6 +142,14 @@ def _tell(plan: Plan) -> None:
             for each in plan.refused
         )
         _section("Misplaced, but they stay", ("pod", "by", "reason", "look again when"), rows)
+    if plan.later:
+        soonest = plan.later[0]
+        click.echo()
+        click.echo(
+            f"Not due yet: {_count(len(plan.later), 'Pod')}; the first is"
+            f" {_name(soonest.namespace, soonest.name)} ({soonest.strategy}) at"
+            f" {soonest.due:%Y-%m-%dT%H:%M:%SZ}"
+        )
     if plan.failed:
         rows_failed = ((each.profile, each.strategy, each.error) for each in plan.failed)
         _section("Strategies that failed", ("profile", "strategy", "error"), rows_failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,23 @@ class DurationType(click.ParamType[timedelta]):
         if found < timedelta():
             self.fail("must not be negative", param, ctx)
         return found
+
+
+_ELECTION_DETAILS = (
+    "--leader-elect-lease-duration",
+    "--leader-elect-renew-deadline",
+    "--leader-elect-retry-period",
+    "--leader-elect-resource-lock",
+    "--leader-elect-resource-name",
+    "--leader-elect-resource-namespace",
+)
+"""Upstream's flags that say nothing as long as --leader-elect is off."""
+
+
+def _election_details(function: Callable[..., object]) -> Callable[..., object]:
+    for flag in _ELECTION_DETAILS:
+        function = click.option(flag, cls=Option, hidden=True, expose_value=False)(function)
+    return function
 
 
 def _no_election(_: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -122,6 +140,7 @@ def _no_election(_: click.Context, parameter: click.Parameter, value: bool) -> N
     metavar="[=BOOL]",
     help="Not built yet; only false is accepted.",
 )
+@_election_details
 def command(
     *,
     policy_config_file: str,

@@ -1,6 +1,6 @@
 """One suite for the sandbox and for a real kube-apiserver, so that the sandbox cannot drift.
 
-Every test gets a `world`: a client and a namespace of its own on an API server without controllers
+Most tests get a `world`: a client and a namespace of their own on an API server without controllers
 and kubelets, so that nothing moves by itself. The real one runs under the marker e2e.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from reactive_descheduler.sandbox.client import ApiClient, connect
+from reactive_descheduler.sandbox.client import ApiClient, ApiRefused, connect
 from reactive_descheduler.sandbox.cluster import running_sandbox
 from reactive_descheduler.sandbox.documents import JsonObject, name_of
 from tests.controlplane.cluster import ControlPlane, missing_binaries, running
@@ -133,8 +133,13 @@ def real_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
         pytest.skip(f"no control plane: {', '.join(missing)} not built")
     directory = tmp_path_factory.mktemp("contract")
     with running(directory, components=("etcd", "apiserver")) as plane:
-        ca_pem = (directory / "ca.crt").read_text()
-        yield Endpoint(plane.server, ca_pem, plane.tokens["admin"], lambda: compact_etcd(plane))
+        yield endpoint_of(plane)
+
+
+def endpoint_of(plane: ControlPlane) -> Endpoint:
+    """Access to a real control plane, as its administrator."""
+    ca_pem = (plane.directory / "ca.crt").read_text()
+    return Endpoint(plane.server, ca_pem, plane.tokens["admin"], lambda: compact_etcd(plane))
 
 
 def compact_etcd(plane: ControlPlane) -> None:
@@ -170,7 +175,11 @@ async def world_at(endpoint: Endpoint) -> AsyncIterator[World]:
         await client.create(namespace | {"metadata": {"name": name}})
         # A real server admits no Pod before its namespace has this one.
         account: JsonObject = {"apiVersion": "v1", "kind": "ServiceAccount"}
-        await client.create(account | {"metadata": {"name": "default", "namespace": name}})
+        try:
+            await client.create(account | {"metadata": {"name": "default", "namespace": name}})
+        except ApiRefused as error:
+            if error.code != 409:  # a controller was faster
+                raise
         yield World(endpoint, client, name)
 
 

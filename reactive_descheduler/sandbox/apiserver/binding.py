@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reactive_descheduler.sandbox.apiserver.pods import set_condition
-from reactive_descheduler.sandbox.apiserver.resources import PODS
+from reactive_descheduler.sandbox.apiserver.resources import NODES, PODS
 from reactive_descheduler.sandbox.apiserver.status import ApiError, conflict
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
     attach,
     is_terminating,
+    labels,
     string_map,
     text,
     uid_of,
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from reactive_descheduler.sandbox.apiserver.store import ObjectKey
 
 
+_TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
 def bind(registry: Registry, key: ObjectKey, binding: JsonObject, *, dry_run: bool) -> None:
-    """Assign a Pod to a node, and set its condition PodScheduled.
+    """Assign a Pod to a node, and set its condition PodScheduled and its labels of topology.
 
     Raises ApiError 409 if it is terminating, bound already, or of another uid.
     """
@@ -44,6 +48,15 @@ def bind(registry: Registry, key: ObjectKey, binding: JsonObject, *, dry_run: bo
     annotations = string_map(binding, "metadata", "annotations")
     if annotations:
         attach(pod, "metadata", "annotations").update(annotations)
+    if topology := _topology(registry, node):
+        attach(pod, "metadata", "labels").update(topology)
     set_condition(pod, {"type": "PodScheduled", "status": "True"}, registry.now())
     if not dry_run:
         registry.store.put(PODS, pod)
+
+
+def _topology(registry: Registry, node: str) -> dict[str, str]:
+    """The labels that the admission plugin PodTopologyLabels copies from the node to the Pod."""
+    stored = registry.store.of(NODES).objects.get(("", node))
+    values = labels(stored.document) if stored is not None else {}
+    return {key: values[key] for key in _TOPOLOGY_LABELS if key in values}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, Shape
-from reactive_descheduler.api.scheduling.fit import misfit
+from reactive_descheduler.api.scheduling.fit import shape_misfit
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.controller.parking import Parking
 from reactive_descheduler.framework.cycle import CycleNodes
@@ -216,7 +216,7 @@ class EventBus:
         return found
 
     def _fits(self, change: Change) -> Callable[[Shape], bool]:
-        """Return whether a Pod of a shape fits a node that this change touched, as it is now."""
+        """Return whether a Pod of a shape may fit a node that this change touched, as it is now."""
         names: set[str] = set()
         for side in (change.old, change.new):
             if isinstance(side, Node):
@@ -226,13 +226,6 @@ class EventBus:
         nodes = [node for name in names if (node := self._lister.node(name)) is not None]
 
         def fits(shape: Shape) -> bool:
-            pod = Pod(
-                namespace=shape.namespace,
-                name="",
-                uid="",
-                resource_version="",
-                template=shape.template,
-            )
-            return any(misfit(pod, node, self._lister) is None for node in nodes)
+            return any(shape_misfit(shape, node, self._lister) is None for node in nodes)
 
         return fits

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from reactive_descheduler.api.scheduling.fit import misfit
+from reactive_descheduler.api.pod import shape
+from reactive_descheduler.api.scheduling.fit import misfit, shape_misfit
 from tests.builders import Manifest, cluster, make_node, make_pod, taint
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}
@@ -223,3 +224,35 @@ def test_opaque_node_takes_no_pod() -> None:
     unreadable["spec"] = {"taints": 7}
 
     assert "could not be read" in str(reason(make_pod("p"), unreadable))
+
+
+def test_shape_may_fit_beside_a_namesake_that_only_its_pod_could_tell() -> None:
+    term = {**TERM, "namespaces": ["other"]}
+    namesake = make_pod("p", namespace="other", node="n1", labels={"app": "db"})
+    lister = cluster(make_pod("p", affinity=apart(term)), ZONED, namesake)
+    pod, node = lister.pod_named("default", "p"), lister.node("n1")
+    assert pod is not None
+    assert node is not None
+
+    assert misfit(pod, node, lister) is None
+    assert shape_misfit(shape(pod), node, lister) is None
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        pytest.param(make_node("n1"), None, id="room"),
+        pytest.param(make_node("n1", unschedulable=True), "cordoned", id="cordoned"),
+        pytest.param(make_node("n1", taints=[taint("gpu")]), "gpu", id="tainted"),
+        pytest.param(make_node("n1", allocatable={"pods": "0"}), "insufficient", id="full"),
+    ],
+)
+def test_shape_needs_what_any_of_its_pods_needs(node: Manifest, expected: str | None) -> None:
+    lister = cluster(make_pod("p", node="n1"), node)
+    pod, target = lister.pod_named("default", "p"), lister.node("n1")
+    assert pod is not None
+    assert target is not None
+
+    found = shape_misfit(shape(pod), target, lister)
+
+    assert (expected in (found or "")) if expected else found is None

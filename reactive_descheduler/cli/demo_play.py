@@ -72,7 +72,8 @@ class Played:
 
 async def play(stage: Stage, scene: Scene) -> Played:
     """Play a scene, wait until the cluster is whole again, and judge."""
-    await until_settled(stage.client)
+    with anyio.move_on_after(LIMIT):
+        await until_settled(stage.client)
     before, runs = _census(stage), Counter(stage.daemon.core.loop.runs)
     steps: list[Step] = []
     left: set[str] = set()

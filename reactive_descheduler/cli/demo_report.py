@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -27,7 +26,7 @@ def table(all_played: Sequence[Played]) -> str:
     found = Table(
         box=SIMPLE_HEAD,
         pad_edge=False,
-        caption="ms since the change; in the last two scenes since the Pod was due, and since the budget opened",
+        caption="ms since the change, since the Pod was due, since the budget opened",
         caption_justify="left",
     )
     found.add_column("scene", no_wrap=True)
@@ -61,15 +60,15 @@ def document(all_played: Sequence[Played], *, set_up: float, seconds: float) -> 
 
 
 def live_lines(print_line: Callable[[str], object]) -> Callable[[Step], None]:
-    """Return a listener that prints each step, in milliseconds since the last change seen."""
-    seen: datetime | None = None
+    """Return a listener that prints each step, in milliseconds since its change was seen."""
 
     def listen(step: Step) -> None:
-        nonlocal seen
-        if step.kind == "seen":
-            seen = step.time
-        since = "" if seen is None else f"{(step.time - seen).total_seconds() * 1000:+,.1f} ms"
-        print_line(f"{step.time:%T.%f}"[:-3] + f"{since:>15}  {_told(step, with_strategy=True)}")
+        since = (
+            f"{(step.time - step.seen).total_seconds() * 1000:+10,.1f} ms"
+            if step.seen is not None
+            else " " * 13
+        )
+        print_line(f"{step.time:%T.%f}"[:-3] + f"{since}  {_told(step, with_strategy=True)}")
 
     return listen
 

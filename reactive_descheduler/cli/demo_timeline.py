@@ -44,6 +44,8 @@ class Step(NamedTuple):
     strategy: str = ""
     replaces: str = ""
     """`ready`: the UID of the evicted Pod in whose place it came."""
+    seen: datetime | None = None
+    """When the change that led here was seen; None if it was no change but the time."""
 
 
 Listener = Callable[[Step], None]
@@ -85,61 +87,86 @@ class Timeline:
             self.listeners.remove(listen)
 
 
+class _Evicted(NamedTuple):
+    """What is remembered of a Pod for the line of its replacement."""
+
+    uid: str
+    name: str
+    seen: datetime | None
+
+
 class Observer:
     """A hook of the daemon and a listener of Pods in one: together they know which Pod came in
     whose place."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._seen: datetime | None = None
+        self._last_seen: datetime | None = None
         self._held: dict[str, tuple[str, str]] = {}
-        self._sent: set[str] = set()
-        self._vacant: defaultdict[str, deque[tuple[str, str]]] = defaultdict(deque)
-        """By owner: UID and name of evicted Pods that nothing has replaced yet."""
-        self._replaces: dict[str, tuple[str, str]] = {}
+        self._sent: dict[str, _Evicted] = {}
+        """By UID: Pods whose eviction was asked for."""
+        self._vacant: defaultdict[str, deque[_Evicted]] = defaultdict(deque)
+        """By owner: Pods that go and that nothing has replaced yet."""
+        self._replaces: dict[str, _Evicted] = {}
 
     def on_decision(self, decision: Decision, /) -> None:
-        pod, strategy = decision.candidate.pod, decision.candidate.key.strategy
-        self._tell_seen(decision)
-        if decision.verdict == "held":
+        pod, seen = decision.candidate.pod, decision.change_seen
+        self._tell_seen(seen)
+        kind, reason = decision.verdict, decision.reason
+        if kind == "held":
             # A gate is asked again whenever something might have opened it.
-            if self._held.get(pod.uid) == (decision.by, decision.reason):
+            if self._held.get(pod.uid) == (decision.by, reason):
                 return
-            self._held[pod.uid] = (decision.by, decision.reason)
-            kind, reason = "held", f"by {decision.by}: {decision.reason}"
+            self._held[pod.uid] = (decision.by, reason)
+            reason = f"by {decision.by}: {reason}"
         else:
             self._held.pop(pod.uid, None)
-            kind, reason = decision.verdict, decision.reason
-            # An accepted candidate's reason is the strategy's own.
-            if kind == "accepted":
-                self._sent.add(pod.uid)
-                kind = "to go"
+        if kind == "accepted":
+            self._sent[pod.uid] = _Evicted(pod.uid, pod.name, seen)
+            kind = "to go"
+        strategy = decision.candidate.key.strategy
         self._timeline.tell(
-            Step(decision.time, kind, reason, pod.name, pod.uid, pod.node_name, strategy)
+            Step(
+                decision.time,
+                kind,
+                reason,
+                pod.name,
+                pod.uid,
+                pod.node_name,
+                strategy,
+                seen=seen,
+            )
         )
 
     def on_outcome(self, outcome: EvictionOutcome, /) -> None:
         pod, answer = outcome.candidate.pod, outcome.answer
-        granted = answer is Answer.EVICTED
-        if not granted and answer is not Answer.UNKNOWN:
-            self._sent.discard(pod.uid)
-        kind = "evicted" if granted else "refused"
-        told = f"from {pod.node_name}" if granted else f"{answer}: {outcome.message}"
-        strategy = outcome.candidate.key.strategy
+        kind, told = "evicted", f"from {pod.node_name}"
+        if answer is not Answer.EVICTED:
+            kind, told = "refused", f"{answer}: {outcome.message}"
+        sent = self._sent.get(pod.uid)
         self._timeline.tell(
-            Step(outcome.ended, kind, told, pod.name, pod.uid, pod.node_name, strategy)
+            Step(
+                outcome.ended,
+                kind,
+                told,
+                pod.name,
+                pod.uid,
+                pod.node_name,
+                outcome.candidate.key.strategy,
+                seen=sent.seen if sent is not None else None,
+            )
         )
 
     def on_pod(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
-            self._replaces.pop(uid_of(old), None)
+            for memory in (self._held, self._sent, self._replaces):
+                memory.pop(uid_of(old), None)
             return
         uid, owner = uid_of(new), text(controller_of(new), "uid")
         if is_terminating(new):
-            if uid in self._sent:
+            if uid in self._sent and not is_terminating(old):
                 # The watch tells that it goes before it tells what comes in its place.
-                self._sent.remove(uid)
-                self._vacant[owner].append((uid, name_of(new)))
+                self._vacant[owner].append(self._sent[uid])
             return
         if old is None and (vacant := self._vacant.get(owner)):
             self._replaces[uid] = vacant.popleft()
@@ -148,23 +175,16 @@ class Observer:
 
     def _tell_ready(self, pod: JsonObject) -> None:
         node = text(pod, "spec", "nodeName")
-        replaced, name = self._replaces.get(uid_of(pod), ("", ""))
-        told = f"on {node}" + (f", in place of {name}" if replaced else "")
-        self._timeline.tell(
-            Step(
-                self._timeline.now(),
-                "ready",
-                told,
-                name_of(pod),
-                uid_of(pod),
-                node,
-                replaces=replaced,
-            )
-        )
+        replaced = self._replaces.get(uid_of(pod))
+        step = Step(self._timeline.now(), "ready", f"on {node}", name_of(pod), uid_of(pod), node)
+        if replaced is not None:
+            told = f"{step.text}, in place of {replaced.name}"
+            step = step._replace(text=told, replaces=replaced.uid, seen=replaced.seen)
+        self._timeline.tell(step)
 
-    def _tell_seen(self, decision: Decision) -> None:
-        seen = decision.change_seen
-        if seen is None or (self._seen is not None and seen - self._seen < _ONE_CHANGE):
+    def _tell_seen(self, seen: datetime | None) -> None:
+        last = self._last_seen
+        if seen is None or (last is not None and seen - last < _ONE_CHANGE):
             return
-        self._seen = seen
-        self._timeline.tell(Step(seen, "seen", "by the descheduler, on its watch"))
+        self._last_seen = seen
+        self._timeline.tell(Step(seen, "seen", "by the descheduler, on its watch", seen=seen))

@@ -14,7 +14,6 @@ from reactive_descheduler.cli.exit_codes import ExitCode, table
 from reactive_descheduler.cli.failures import explain
 
 ENVIRONMENT_PREFIX = "REACTIVE_DESCHEDULER_"
-_DEBUG = f"{__name__}.debug"
 
 
 class Entry(NamedTuple):
@@ -56,8 +55,9 @@ def switch(*flags: str, help: str) -> Callable[[Callable[..., object]], Callable
 
 
 def _set_debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    if value:
-        context.find_root().meta[_DEBUG] = True
+    root = context.find_root().command
+    if value and isinstance(root, Program):
+        root.debug = True
 
 
 def _debug() -> Option:
@@ -99,6 +99,8 @@ class Program(click.Group):
             params=[_debug()],
         )
         self._entries = dict(commands)
+        self.debug = False
+        """Whether a failure shows its traceback; kept here, for the context ends before."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._entries)
@@ -111,6 +113,10 @@ class Program(click.Group):
         assert isinstance(found, click.Command)
         return found
 
+    def about(self, name: str) -> str:
+        """Return what the list of commands says of one."""
+        return self._entries[name].about
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""
         with formatter.section("Commands"):
@@ -119,6 +125,7 @@ class Program(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Run a command and exit. A failure is one line and a hint on standard error."""
         kwargs["standalone_mode"] = False
+        self.debug = False
         try:
             code = super().main(*args, **kwargs)
         except BrokenPipeError:
@@ -126,7 +133,7 @@ class Program(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = ExitCode.FAILURE
         except Exception as error:
-            code = _failed(error, debug=bool(_wants_debug(args, kwargs)))
+            code = _failed(error, debug=self.debug)
         sys.exit(code or ExitCode.OK)
 
 
@@ -134,16 +141,9 @@ def _with_hyphens(token: str) -> str:
     return token.replace("_", "-")
 
 
-def _wants_debug(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Say whether --debug was given; the context that knew it is gone when a failure arrives."""
-    given = kwargs.get("args", args[0] if args else None)
-    words = sys.argv[1:] if given is None else given
-    return "--debug" in words or os.environ.get(variable("--debug"), "") not in ("", "0", "false")
-
-
 def _failed(error: Exception, *, debug: bool) -> int:
     failure = explain(error)
-    if debug and failure.code is not ExitCode.USAGE:
+    if debug:
         import traceback
 
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)

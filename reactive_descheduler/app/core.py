@@ -275,7 +275,9 @@ def _gates(
         reported=ReportedGate(),
         settle=SettleGate(settle_of=settle_of, began=began),
         retry=RetryGate(),
-        lane=LaneGate(budgets_of=lister.budgets_of, is_stale=surroundings.budgets_stale),
+        lane=LaneGate(
+            budgets_of=lister.budgets_of, is_stale=surroundings.budgets_stale, pod_now=lister.pod
+        ),
         limits=LimitsGate(limits, window=settings.limits.window),
         bucket=BucketGate(bucket, clock=surroundings.clock, adaptive=settings.rate_limit.adaptive),
     )

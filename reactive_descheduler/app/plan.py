@@ -172,7 +172,11 @@ class _Budgets:
     """Looks at each eviction through the gate for budgets, as if those before it were granted."""
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
-        self._lane = LaneGate(budgets_of=snapshot.lister.budgets_of, is_stale=lambda: False)
+        self._lane = LaneGate(
+            budgets_of=snapshot.lister.budgets_of,
+            is_stale=lambda: False,
+            pod_now=snapshot.lister.pod,
+        )
         self._now = now
 
     def note(self, candidate: Candidate) -> str:

@@ -11,6 +11,8 @@ from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome
 from reactive_descheduler.framework.gate import OpenGate
 
 TRY_AGAIN = timedelta(seconds=60)
+_TELLS_NOTHING = frozenset({Answer.DRY_RUN, Answer.UNKNOWN, Answer.SERVER_ERROR, Answer.THROTTLED})
+"""Given without, or before, a look at our permissions: an overloaded API server refuses first."""
 
 
 class PermissionGate(OpenGate):
@@ -30,11 +32,15 @@ class PermissionGate(OpenGate):
         if self.refusal:
             self._until = now + TRY_AGAIN  # this one is the trial; the others wait for its answer
 
+    def give_back(self, candidate: Candidate, now: datetime, /) -> None:
+        if self.refusal:
+            self._until = now  # the trial was not sent: the next candidate is it
+
     def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
         if outcome.answer is Answer.FORBIDDEN:
             self.refusal = outcome.message
             self._until = now + TRY_AGAIN
-        elif outcome.answer not in (Answer.DRY_RUN, Answer.UNKNOWN, Answer.SERVER_ERROR):
+        elif outcome.answer not in _TELLS_NOTHING:
             self.refusal = ""
             self._until = None
         return ()

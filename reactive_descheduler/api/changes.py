@@ -107,6 +107,8 @@ class Action(Flag):
     LANE_FREE = auto()
     """From the lane gate: the request in flight for this budget was answered, or its debit was
     lifted."""
+    LIMIT_FREED = auto()
+    """From the limits gate: a request was refused for certain, and its permit is free again."""
     BUCKET_FILLED = auto()
     STREAM_FRESH = auto()
     """From the staleness gate: a stream that was stale speaks again."""

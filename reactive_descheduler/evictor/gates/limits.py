@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import ClassVar, NamedTuple
 
-from reactive_descheduler.api.changes import At, ClusterEvent, Never
+from reactive_descheduler.api.changes import Action, At, ClusterEvent, Never, On
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Stop
 from reactive_descheduler.api.pod import Pod, workload
 from reactive_descheduler.framework.gate import OpenGate
@@ -101,7 +101,8 @@ class LimitsGate(OpenGate):
             if self._counts[scope.key] + 1 > scope.limit:
                 window = f"{self._window.total_seconds():g} s"
                 reason = f"{scope.reached} ({scope.limit} in {window})"
-                return Held(self.NAME, reason, (At(self._frees_at(scope.key, now)),))
+                freed = On(Action.LIMIT_FREED, None)
+                return Held(self.NAME, reason, (At(self._frees_at(scope.key, now)), freed))
         return None
 
     def take(self, candidate: Candidate, now: datetime, /) -> None:
@@ -119,9 +120,10 @@ class LimitsGate(OpenGate):
 
     def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
         sent_and_lost = outcome.answer is Answer.SERVER_ERROR and outcome.status is not None
-        if outcome.answer not in COUNTED and not sent_and_lost:
-            self.give_back(outcome.candidate, now)
-        return ()
+        if outcome.answer in COUNTED or sent_and_lost:
+            return ()
+        self.give_back(outcome.candidate, now)
+        return (ClusterEvent(Action.LIMIT_FREED, outcome.candidate.pod.ref),)
 
     def _frees_at(self, key: tuple[str, ...], now: datetime) -> datetime:
         oldest = next((permit for permit in self._permits if key in permit.keys), None)

@@ -6,6 +6,8 @@ several of these: JSON texts or YAML documents one after another.
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,6 +35,9 @@ _DumpLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+_SPACE = re.compile(r"\s*")
 
 
 class Snapshot:
@@ -68,7 +73,10 @@ def read_snapshot(text: bytes, *, source: str) -> Snapshot:
     Raises:
         SnapshotError: it is neither JSON nor YAML, or something in it is no object with a name.
     """
-    return snapshot_of(_manifests(_documents(text, source), source), source=source)
+    try:
+        return snapshot_of(_manifests(_documents(_utf8(text), source), source), source=source)
+    except RecursionError as error:
+        raise _refused(source, "is nested too deeply") from error
 
 
 def snapshot_of(manifests: Iterable[Manifest], *, source: str) -> Snapshot:
@@ -86,33 +94,43 @@ def snapshot_of(manifests: Iterable[Manifest], *, source: str) -> Snapshot:
     return snapshot
 
 
+def _utf8(text: bytes) -> bytes:
+    """Return the text without a byte order mark, and as UTF-8 where PowerShell wrote UTF-16."""
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = text.decode("utf-16", "replace").encode()
+    return text.removeprefix(codecs.BOM_UTF8)
+
+
 def _documents(text: bytes, source: str) -> Sequence[object]:
     if not text.strip():
         raise _refused(source, "is empty")
-    if text.lstrip()[:1] in (b"{", b"["):
-        try:
-            return [orjson.loads(text)]
-        except orjson.JSONDecodeError as error:
-            found = _json_texts(text)
-            if found is None:
-                raise _refused(source, f"is not JSON: {error}") from error
-            return found
     try:
+        if text.lstrip()[:1] in (b"{", b"["):
+            return _json_documents(text)
         return list(yaml.load_all(text, _DumpLoader))
+    except json.JSONDecodeError as error:
+        raise _refused(source, f"is not JSON: {error}") from error
     except yaml.MarkedYAMLError as error:
         line = f" on line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise _refused(source, f"is not YAML{line}: {error.problem or 'unreadable'}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise _refused(source, f"is not YAML: {str(error).partition(chr(10))[0]}") from error
+        raise _refused(source, f"is not YAML: {str(error).splitlines()[0]}") from error
 
 
-def _json_texts(text: bytes) -> list[object] | None:
-    """Read JSON texts one after another, as several `kubectl get` print them; None if it is not."""
-    parts = re.split(rb"(?<=^\})\s*(?=^\{)", text, flags=re.MULTILINE)
+def _json_documents(text: bytes) -> Sequence[object]:
+    """Read one JSON text, or several one after another, as several `kubectl get` print them."""
     try:
-        return [orjson.loads(part) for part in parts]
+        return [orjson.loads(text)]
     except orjson.JSONDecodeError:
-        return None
+        decoder, texts = json.JSONDecoder(), text.decode(errors="replace").strip()
+    documents, at = [], 0
+    while at < len(texts):
+        document, end = decoder.raw_decode(texts, at)
+        documents.append(document)
+        between = _SPACE.match(texts, end)
+        assert between is not None  # it matches nothing too
+        at = between.end()
+    return documents
 
 
 def _manifests(documents: Iterable[object], source: str) -> Iterator[Manifest]:

@@ -16,9 +16,11 @@ _WIDTH = 100
 
 def timeline(played: Played) -> str:
     """One line a step, in milliseconds since the change; then what ran."""
-    runs = ", ".join(f"{name} {count}" for name, count in sorted(played.evaluations.items()))
+    own = played.evaluations.get(played.scene.strategy, 0)
+    others = sum(played.evaluations.values()) - own
     lines = [f"{played.milliseconds(step):+10,.1f} ms  {_told(step)}" for step in played.steps]
-    return "\n".join([*lines, f"{'runs':>13}  {runs}"])
+    ran = f"{'':15}{'runs':7}  {played.scene.strategy} {own}, other strategies {others}"
+    return "\n".join([*lines, ran])
 
 
 def table(all_played: Sequence[Played]) -> str:
@@ -32,7 +34,7 @@ def table(all_played: Sequence[Played]) -> str:
     found.add_column("scene", no_wrap=True)
     for heading in ("replaced", "seen", "evicted", "Ready"):
         found.add_column(heading, justify="right", no_wrap=True)
-    found.add_column("right Pods, no others")
+    found.add_column("right Pods only")
     for played in all_played:
         found.add_row(
             played.scene.title,
@@ -46,7 +48,7 @@ def table(all_played: Sequence[Played]) -> str:
     console = Console(width=_WIDTH, color_system=None)
     with console.capture() as capture:
         console.print(found)
-    return "\n".join(line.rstrip() for line in capture.get().strip("\n").splitlines())
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
 
 
 def document(all_played: Sequence[Played], *, set_up: float, seconds: float) -> dict[str, object]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tests.benchmarks.arrivals import Arrivals
 
 NODE = "bench-1"
+OTHER_NODE = "bench-2"
+"""With a single node in the cluster nothing is ever evicted, as there is nowhere to go."""
 KEY = "maintenance"
 NAMESPACE = "default"
 TOLERATING_PODS = 100
@@ -62,8 +64,9 @@ class ClusterTrial:
         await self._api.taint(NODE)
 
     async def fill(self) -> None:
-        """Create the node and the Pods on it that tolerate the taint."""
-        await self._api.create("/api/v1/nodes", make_node(NODE))
+        """Create the node, the Pods on it that tolerate the taint, and another node."""
+        for node in (NODE, OTHER_NODE):
+            await self._api.create("/api/v1/nodes", make_node(node))
         filler = make_deployment("agent", replicas=TOLERATING_PODS, nodes=(NODE,), tolerates=KEY)
         await self._api.create(_collection("deployments"), filler)
         await self._have("agent", TOLERATING_PODS)

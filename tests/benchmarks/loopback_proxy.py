@@ -6,7 +6,7 @@ It forwards everything as it is, watch streams too, each piece of them at once.
 from __future__ import annotations
 
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -43,8 +43,9 @@ class Proxy:
         ) as answer:
             response = web.StreamResponse(status=answer.status, headers=_end_to_end(answer.headers))
             await response.prepare(request)
-            async for piece in answer.content.iter_any():
-                await response.write(piece)
+            with suppress(ConnectionResetError):  # the client is gone, and so is its watch
+                async for piece in answer.content.iter_any():
+                    await response.write(piece)
             return response
 
 

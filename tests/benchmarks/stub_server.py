@@ -1,7 +1,7 @@
 """A stub API server: fixed lists, and watch streams into which the benchmark writes.
 
-It has one node with 110 Pods that tolerate the taint. It decides nothing and remembers nothing but
-the version counter, so that what is measured is the client.
+It has one node full of Pods that tolerate the taint, and an empty one. It decides nothing and
+remembers nothing but the version counter, so that what is measured is the client.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Json = dict[str, object]
 
 NODE = "node-1"
+OTHER_NODE = "node-2"
+"""With a single node in the cluster nothing is ever evicted, as there is nowhere to go."""
 TOLERATING_PODS = 109
 """With the one that does not tolerate the taint, 110: what a kubelet takes by default."""
 KEY = "maintenance"
@@ -41,13 +43,13 @@ class StubServer:
         self._watches: dict[str, set[web.StreamResponse]] = {}
         self._opened = asyncio.Condition()
         self._objects: dict[str, list[Json]] = {
-            "nodes": [self.node(tainted=False)],
+            "nodes": [self.node(tainted=False), self.node(OTHER_NODE, tainted=False)],
             "pods": [self.pod(f"agent-{at}", tolerates=True) for at in range(TOLERATING_PODS)],
             "namespaces": [self._object("v1", "Namespace", {"name": "default"})],
         }
 
-    def node(self, *, tainted: bool) -> Json:
-        """The node, as big as one of a real cluster (12 kB), with or without the taint."""
+    def node(self, name: str = NODE, *, tainted: bool) -> Json:
+        """A node, as big as one of a real cluster (12 kB), with or without the taint."""
         images = [
             {"names": [f"registry.example.test/team/image-{at}@sha256:{at:064x}"], "sizeBytes": at}
             for at in range(60)
@@ -57,7 +59,7 @@ class StubServer:
         return self._object(
             "v1",
             "Node",
-            {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}},
+            {"name": name, "labels": {"kubernetes.io/hostname": name}},
             spec={"taints": taints},
             status={
                 "capacity": room,

@@ -87,6 +87,7 @@ async def test_dry_run_says_what_it_would_evict_and_evicts_nothing(
 
     async with running_descheduler(
         "--dry-run",
+        "--v=1",  # the level of evictions, as upstream
         policy=policy,
         kubeconfig=control_plane.kubeconfig(),
         log=tmp_path / "run.log",

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.cli.group import Command, Option
@@ -89,7 +90,9 @@ def command(
 
 
 def _one_source(policy: str, kubeconfig: str | None, snapshot: str | None) -> None:
-    if kubeconfig and snapshot:
+    context = click.get_current_context()
+    given = context.get_parameter_source("kubeconfig") is ParameterSource.COMMANDLINE
+    if kubeconfig and snapshot and given:
         raise click.UsageError("--kubeconfig and --snapshot exclude each other")
     if policy == snapshot == "-":
         raise click.UsageError("only one of policy and dump can come from standard input")

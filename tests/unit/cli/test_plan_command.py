@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -15,9 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from reactive_descheduler.cli import program
+from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.sandbox.cluster import SandboxCluster, running_sandbox
+from reactive_descheduler.sandbox.faults import Fault
 from reactive_descheduler.sandbox.kubelet import Pace
 from reactive_descheduler.sandbox.sample import create_sample_workloads
+from reactive_descheduler.strategies.remove_pods_violating_node_taints import (
+    RemovePodsViolatingNodeTaints,
+)
 from tests.builders import make_node, make_pod, taint
 
 SAMPLE = str(Path(__file__).parents[3] / "config" / "sample-policy.yaml")
@@ -42,8 +47,9 @@ async def _planned(*arguments: str) -> list[tuple[str, str, str]]:
     ]
 
 
-async def _program(*arguments: str) -> CompletedProcess[bytes]:
-    return await anyio.run_process([sys.executable, "-m", "reactive_descheduler", *arguments])
+async def _program(*arguments: str, check: bool = True) -> CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "reactive_descheduler", *arguments]
+    return await anyio.run_process(command, check=check)
 
 
 @pytest.mark.real_time
@@ -107,3 +113,49 @@ def test_warnings_go_to_standard_error() -> None:
     done = CliRunner().invoke(program, arguments, input=dump)
     assert done.exit_code == 0
     assert done.stderr.startswith("warning: fewer than 2 of the 1 nodes are ready")
+
+
+def test_a_strategy_that_fails_is_told_and_sets_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def sweep(_strategy: object, _view: object) -> Iterator[int]:
+        yield from map(int, ["no number"])
+
+    monkeypatch.setattr(RemovePodsViolatingNodeTaints, "sweep", sweep)
+    dump = json.dumps({"kind": "List", "items": [make_node("node-1"), make_pod("web-1")]})
+    arguments = ["plan", "--policy-config-file", SAMPLE, "--snapshot", "-"]
+    done = CliRunner().invoke(program, arguments, input=dump)
+    assert done.exit_code == ExitCode.FAILURE
+    assert "ValueError: invalid literal" in done.stdout.splitlines()[-1]
+
+
+def test_a_dump_goes_before_a_kubeconfig_of_the_environment() -> None:
+    dump = json.dumps({"kind": "List", "items": [make_node("node-1"), make_pod("web-1")]})
+    arguments = ["plan", "--policy-config-file", SAMPLE, "--snapshot", "-"]
+    environment = {"REACTIVE_DESCHEDULER_KUBECONFIG": "nowhere"}
+    done = CliRunner().invoke(program, arguments, input=dump, env=environment)
+    assert done.exit_code == 0
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("status", "reason", "hint"),
+    [
+        pytest.param(403, "Forbidden", "list on nodes", id="not allowed"),
+        pytest.param(500, "InternalError", "", id="broken server"),
+    ],
+)
+async def test_a_list_that_the_server_refuses(
+    status: int, reason: str, hint: str, tmp_path: Path
+) -> None:
+    async with running_sandbox(controllers=False) as cluster:
+        await cluster.write_kubeconfig(tmp_path / "kubeconfig")
+        cluster.faults.add(
+            Fault(verb="list", resource="nodes", status=status, reason=reason, message="not you")
+        )
+        arguments = ["--policy-config-file", SAMPLE, "--kubeconfig", str(tmp_path / "kubeconfig")]
+        done = await _program("plan", *arguments, check=False)
+    message, *hints = done.stderr.decode().splitlines()
+    assert done.returncode == ExitCode.UNREACHABLE
+    assert message == f"error: {status} {reason}: not you"
+    assert hint in "".join(hints)

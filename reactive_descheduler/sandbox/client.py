@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import aiohttp
@@ -184,15 +184,26 @@ class ApiClient:
         ) as response:
             if response.status >= 400:
                 raise ApiRefused(response.status, _status(await response.read()))
-            tail = b""
-            async for block in response.content.iter_any():
-                *lines, tail = (tail + block).split(b"\n")
-                for line in lines:
-                    event = orjson.loads(line)
-                    document = cast(JsonObject, event["object"])
-                    if event["type"] == "ERROR":
-                        raise ApiRefused(integer(document, "code"), document, by_http=False)
-                    yield event["type"], document
+            try:
+                async with aclosing(_events(response)) as events:
+                    async for event in events:
+                        yield event
+            finally:
+                # TLS's farewell would outlive the session, and with it a test's event loop.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
+
+
+async def _events(response: aiohttp.ClientResponse) -> AsyncGenerator[tuple[str, JsonObject]]:
+    tail = b""
+    async for block in response.content.iter_any():
+        *lines, tail = (tail + block).split(b"\n")
+        for line in lines:
+            event = orjson.loads(line)
+            document = cast(JsonObject, event["object"])
+            if event["type"] == "ERROR":
+                raise ApiRefused(integer(document, "code"), document, by_http=False)
+            yield event["type"], document
 
 
 def _status(content: bytes) -> JsonObject:

@@ -233,9 +233,15 @@ async def test_a_cordon_becomes_a_taint_and_goes_with_it(live: Opener) -> None:
 async def test_a_daemon_set_minds_taints_but_no_cordon(live: Opener) -> None:
     async with live() as cluster:
         namespace, (first, second) = cluster.world.namespace, cluster.nodes
-        await cluster.client.patch("nodes", first, {"spec": {"unschedulable": True}})
         taint = {"key": "contract", "effect": "NoSchedule"}
         await cluster.client.patch("nodes", second, {"spec": {"taints": [taint]}})
+        await cluster.client.patch("nodes", first, {"spec": {"unschedulable": True}})
+
+        async def seen() -> bool:
+            """The cordon's taint shows that the controllers have caught up with both changes."""
+            return bool(objects(await cluster.client.get("nodes", first), "spec", "taints"))
+
+        await eventually(seen)
         daemon_set = make_daemon_set("agent", namespace=namespace, pod_spec=cluster.here)
         await cluster.client.create(daemon_set)
 

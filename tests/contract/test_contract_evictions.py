@@ -115,9 +115,19 @@ async def test_a_missing_pod_is_not_found(world: World) -> None:
     assert (error.code, error.status["reason"]) == (404, "NotFound")
 
 
-async def test_a_name_that_differs_from_the_url_is_a_bad_request(world: World) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"kind": "Eviction", "metadata": {"name": "b"}}, id="another-name"),
+        pytest.param({"kind": "Eviction"}, id="no-name"),
+        pytest.param({"kind": "Pod", "metadata": {"name": "a"}}, id="another-kind"),
+    ],
+)
+async def test_what_is_no_eviction_of_the_pod_is_a_bad_request(
+    world: World, body: JsonObject
+) -> None:
     await world.pod("a", node="node", phase="Running")
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "b"}}
+    body = {"apiVersion": "policy/v1"} | body
     path = f"/api/v1/namespaces/{world.namespace}/pods/a/eviction"
 
     with pytest.raises(ApiRefused) as caught:
@@ -190,6 +200,18 @@ async def test_an_exhausted_budget_refuses_without_retry_after(world: World) -> 
     (cause,) = objects(error.status, "details", "causes")
     assert cause["reason"] == "DisruptionBudget"
     assert "needs 1 healthy pods and has 1 currently" in text(cause, "message")
+
+
+async def test_a_budget_that_allows_none_though_healthy_says_so(world: World) -> None:
+    await world.budget("b", allowed=0, healthy=2)
+    await world.pod("a", node="node", phase="Running")
+
+    error = await refused(world, "a")
+
+    assert (error.code, error.retry_after) == (429, None)
+    (cause,) = objects(error.status, "details", "causes")
+    assert cause["reason"] == "DisruptionBudget"
+    assert "does not allow evicting pods currently" in text(cause, "message")
 
 
 async def test_a_budget_not_yet_observed_refuses_with_retry_after(world: World) -> None:

@@ -341,7 +341,7 @@ async def test_scale_changes_the_replicas(world: World) -> None:
     ("method", "path", "code"),
     [
         pytest.param("GET", "/api/v1/nothings", 404, id="unknown-resource"),
-        pytest.param("GET", "/apis/nothing.test/v1", 404, id="unknown-group"),
+        pytest.param("GET", "/apis/apps/v2/deployments", 404, id="unknown-version"),
         pytest.param("POST", "/api/v1/nodes/a", 405, id="create-by-name"),
         pytest.param("PUT", "/api/v1/nodes", 405, id="update-a-collection"),
         pytest.param("DELETE", "/api/v1/pods", 405, id="delete-in-all-namespaces"),
@@ -351,6 +351,15 @@ async def test_what_is_not_served_is_refused(
     world: World, method: str, path: str, code: int
 ) -> None:
     assert (await refused(world.client.request(method, path, body={})))[0] == code
+
+
+@pytest.mark.parametrize("path", ["/apis/nothing.test/v1", "/apis/metrics.k8s.io/v1beta1/nodes"])
+async def test_an_unknown_group_is_not_found_in_plain_text(world: World, path: str) -> None:
+    with pytest.raises(ApiRefused) as caught:
+        await world.client.request("GET", path)
+
+    assert caught.value.code == 404
+    assert caught.value.status == {"message": "404 page not found\n"}
 
 
 async def test_discovery_names_what_is_served(world: World) -> None:

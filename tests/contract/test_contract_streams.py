@@ -226,6 +226,51 @@ async def test_a_streaming_list_ends_with_a_marked_bookmark(world: World) -> Non
     assert int(text(last[0], "metadata", "resourceVersion")) > 0
 
 
+@pytest.mark.parametrize(
+    ("plural", "spec", "status"),
+    [
+        pytest.param("pods", {"containers": None}, {}, id="pods"),
+        pytest.param("namespaces", {}, {}, id="namespaces"),
+        pytest.param("configmaps", None, None, id="configmaps"),
+        pytest.param(
+            "poddisruptionbudgets",
+            {},
+            {
+                "disruptionsAllowed": 0,
+                "currentHealthy": 0,
+                "desiredHealthy": 0,
+                "expectedPods": 0,
+            },
+            id="budgets",
+        ),
+        pytest.param(
+            "replicasets",
+            {
+                "replicas": 0,
+                "selector": None,
+                "template": {"metadata": {}, "spec": {"containers": None}},
+            },
+            {"replicas": 0},
+            id="replicasets",
+        ),
+    ],
+)
+async def test_a_bookmark_has_the_fields_of_an_empty_object(
+    world: World, plural: str, spec: JsonObject | None, status: JsonObject | None
+) -> None:
+    query = {
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+        "labelSelector": "no-such-label",
+    }
+    async with aclosing(world.client.watch(plural, "", **query)) as events:
+        kind, mark = await anext(events)
+
+    assert kind == "BOOKMARK"
+    assert (mark.get("spec"), mark.get("status")) == (spec, status)
+
+
 async def test_a_streaming_list_needs_its_version_match(world: World) -> None:
     with pytest.raises(ApiRefused) as caught:
         await watch_until(world, "", lambda *_: True, sendInitialEvents="true")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactive_descheduler.sandbox.apiserver.requests import unknown_path
 from reactive_descheduler.sandbox.apiserver.resources import RESOURCES
+from reactive_descheduler.sandbox.apiserver.status import NotServed
 
 if TYPE_CHECKING:
     from reactive_descheduler.sandbox.apiserver.resources import Resource
@@ -35,7 +35,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
 def discover(path: str) -> JsonObject:
     """The document at a discovery path.
 
-    Raises ApiError 404 for a path that is none.
+    Raises NotServed for a path that is none.
     """
     match path.strip("/").split("/"):
         case ["version"]:
@@ -53,7 +53,7 @@ def discover(path: str) -> JsonObject:
             return {"kind": "APIGroup", "apiVersion": "v1", **_group(name)}
         case ["api" | "apis", *rest]:
             return _resource_list("/".join(rest))
-    raise unknown_path()
+    raise NotServed
 
 
 def is_discovery(path: str) -> bool:
@@ -70,7 +70,7 @@ def _group(name: str) -> JsonObject:
 def _resource_list(api_version: str) -> JsonObject:
     served = [r for r in RESOURCES if r.api_version == api_version]
     if not served:
-        raise unknown_path()
+        raise NotServed
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",

@@ -45,7 +45,9 @@ def evict(registry: Registry, key: ObjectKey, body: JsonObject, *, dry_run: bool
     Raises ApiError 400 if the names differ, 404 if there is no such Pod, 409 if a precondition
     fails, 429 if the budget forbids it, 500 if two budgets select the Pod.
     """
-    if name_of(body) not in ("", key[1]):
+    if text(body, "kind") not in ("", "Eviction"):
+        raise ApiError(400, f"{text(body, 'kind')} cannot be handled as an Eviction")
+    if name_of(body) != key[1]:
         raise ApiError(400, "name in URL does not match name in Eviction object")
     options = mapping(body, "deleteOptions")
     dry_run = dry_run or "All" in strings(options, "dryRun")
@@ -121,11 +123,13 @@ def _check(budget: JsonObject) -> None:
         )  # fmt: skip
         raise ApiError(403, f'poddisruptionbudget.policy "{name}" is forbidden: {why}')
     if allowed == 0:
-        cause = (
-            f"The disruption budget {name} needs {integer(status, 'desiredHealthy')} healthy pods "
-            f"and has {integer(status, 'currentHealthy')} currently"
+        healthy, desired = integer(status, "currentHealthy"), integer(status, "desiredHealthy")
+        why = (
+            "does not allow evicting pods currently"
+            if healthy > desired
+            else f"needs {desired} healthy pods and has {healthy} currently"
         )
-        raise _refusal(cause)
+        raise _refusal(f"The disruption budget {name} {why}")
 
 
 def _refusal(cause: str, *, retry_after: int = 0) -> ApiError:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactive_descheduler.sandbox.apiserver.requests import unknown_path
 from reactive_descheduler.sandbox.apiserver.resources import RESOURCES
+from reactive_descheduler.sandbox.apiserver.status import NotServed
 
 if TYPE_CHECKING:
     from reactive_descheduler.sandbox.apiserver.resources import Resource
@@ -25,7 +25,7 @@ def is_openapi(path: str) -> bool:
 def describe(path: str) -> JsonObject:
     """The index, or the description of one group and version.
 
-    Raises ApiError 404 for other paths.
+    Raises NotServed for other paths.
     """
     groups: dict[str, list[Resource]] = {}
     for resource in RESOURCES:
@@ -34,7 +34,7 @@ def describe(path: str) -> JsonObject:
         return {"paths": {root: {"serverRelativeURL": f"{_ROOT}/{root}"} for root in groups}}
     resources = groups.get(path.removeprefix(f"{_ROOT}/"))
     if resources is None:
-        raise unknown_path()
+        raise NotServed
     return {
         "openapi": "3.0.0",
         "info": {"title": "Sandbox", "version": "v1"},

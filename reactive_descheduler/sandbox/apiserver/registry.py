@@ -13,7 +13,12 @@ from reactive_descheduler.sandbox.apiserver.admission import (
 )
 from reactive_descheduler.sandbox.apiserver.patches import apply_patch
 from reactive_descheduler.sandbox.apiserver.resources import NAMESPACES, PODS, RESOURCES
-from reactive_descheduler.sandbox.apiserver.status import already_exists, conflict, not_found
+from reactive_descheduler.sandbox.apiserver.status import (
+    already_exists,
+    conflict,
+    not_found,
+    precondition_failed,
+)
 from reactive_descheduler.sandbox.apiserver.store import Store, Stored
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
@@ -150,14 +155,17 @@ class Registry:
     ) -> None:
         """Raises ApiError 409 if the object has another uid or resourceVersion."""
         metadata = mapping(stored.document, "metadata")
-        for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        for field, label, fate in (
+            ("uid", "UID", "deleted and then recreated"),
+            ("resourceVersion", "ResourceVersion", "modified"),
+        ):
             wanted = text(preconditions, field)
             if wanted and wanted != metadata[field]:
                 why = (
-                    f"Precondition failed: {label} in precondition: {wanted}, "
-                    f"{label} in object meta: {metadata[field]}"
+                    f"the {label} in the precondition ({wanted}) does not match the {label} in "
+                    f"record ({metadata[field]}). The object might have been {fate}"
                 )
-                raise conflict(resource, stored.key[1], why)
+                raise precondition_failed(resource, stored.key[1], why)
 
     def random_name(self, length: int) -> str:
         return "".join(self._random.choices(_NAME_ALPHABET, k=length))

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import orjson
 
 from reactive_descheduler.sandbox.apiserver.event_forms import stored_as
-from reactive_descheduler.sandbox.apiserver.resources import BY_PATH, NAMESPACES, Resource
+from reactive_descheduler.sandbox.apiserver.resources import (
+    BY_PATH,
+    GROUP_VERSIONS,
+    NAMESPACES,
+    Resource,
+)
 from reactive_descheduler.sandbox.apiserver.selectors import (
     parse_field_selector,
     parse_label_selector,
 )
-from reactive_descheduler.sandbox.apiserver.status import ApiError
+from reactive_descheduler.sandbox.apiserver.status import ApiError, NotServed
 from reactive_descheduler.sandbox.documents import JsonObject
 
 if TYPE_CHECKING:
@@ -44,7 +49,7 @@ class Target:
 def parse_path(path: str) -> Target:
     """Find what a path names.
 
-    Raises ApiError 404 for paths that name nothing served.
+    Raises ApiError 404 for a resource that is not served, NotServed for a group that is not.
     """
     parts = path.strip("/").split("/")
     group = ""
@@ -56,8 +61,10 @@ def parse_path(path: str) -> Target:
     if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
     plural, name, subresource, *more = [*rest, "", "", ""]
+    if parts[0] not in ("api", "apis") or (group, "".join(version)) not in GROUP_VERSIONS:
+        raise NotServed
     resource = BY_PATH.get((group, "".join(version), plural))
-    if resource is None or any(more) or parts[0] not in ("api", "apis"):
+    if resource is None or any(more):
         raise unknown_path()
     if bool(namespace) > resource.namespaced or (name and resource.namespaced and not namespace):
         raise unknown_path()
@@ -68,11 +75,12 @@ def parse_path(path: str) -> Target:
 
 
 def unknown_path() -> ApiError:
-    return ApiError(404, "the server could not find the requested resource")
+    return ApiError(404, "the server could not find the requested resource", details={})
 
 
 def not_allowed() -> ApiError:
-    return ApiError(405, "the server does not allow this method on the requested resource")
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, message, details={})
 
 
 @dataclass(frozen=True)
@@ -138,12 +146,10 @@ def _number(source: str, what: str) -> int:
 
 
 def decode_body(body: bytes, content_type: str) -> JsonObject:
-    """A JSON object out of a request's body; an empty one if there is none.
+    """The JSON object that a request's body is.
 
-    Raises ApiError 415 for other formats, 400 for broken JSON.
+    Raises ApiError 415 for other formats, 400 for broken JSON or none.
     """
-    if not body:
-        return {}
     if content_type not in ("application/json", "application/octet-stream"):
         message = "the body of the request was in an unknown format - accepted media types include:"
         raise ApiError(415, f"{message} application/json")

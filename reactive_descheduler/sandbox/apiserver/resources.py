@@ -99,6 +99,7 @@ RESOURCES: tuple[Resource, ...] = (
 )  # fmt: skip
 
 BY_PATH = {(r.group, r.version, r.plural): r for r in RESOURCES}
+GROUP_VERSIONS = {(r.group, r.version) for r in RESOURCES}
 BY_KIND = {(r.api_version, r.kind): r for r in RESOURCES}
 
 # The first resource of a name wins, so "events" is the core one.

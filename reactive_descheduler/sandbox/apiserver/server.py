@@ -27,7 +27,7 @@ from reactive_descheduler.sandbox.apiserver.requests import (
     parse_query,
 )
 from reactive_descheduler.sandbox.apiserver.resources import BY_KIND, PODS
-from reactive_descheduler.sandbox.apiserver.status import ApiError, success
+from reactive_descheduler.sandbox.apiserver.status import ApiError, NotServed, success
 from reactive_descheduler.sandbox.apiserver.views import WholeView, choose_view
 from reactive_descheduler.sandbox.apiserver.watching import Watch
 from reactive_descheduler.sandbox.documents import (
@@ -233,8 +233,10 @@ class ApiServer:
         stored, gone = registry.delete(resource, target.key, options, dry_run=dry_run)
         if resource is PODS or not gone:
             return _json(stored.raw)
-        details: JsonObject = {"name": target.name, "group": resource.group}
-        details |= {"kind": resource.plural, "uid": uid_of(stored.document)}
+        details: JsonObject = {"name": target.name, "kind": resource.plural}
+        if resource.group:
+            details["group"] = resource.group
+        details["uid"] = uid_of(stored.document)
         return _json(orjson.dumps(success(200, details)))
 
     async def _watch(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
@@ -300,7 +302,7 @@ def _decode_object(request: web.BaseRequest, target: Target, body: bytes) -> Jso
 
 
 def _delete_options(request: web.BaseRequest, body: bytes) -> JsonObject:
-    options = decode_body(body, request.content_type)
+    options = decode_body(body, request.content_type) if body else {}
     if "gracePeriodSeconds" in request.query:
         options["gracePeriodSeconds"] = int(request.query["gracePeriodSeconds"])
     return options
@@ -326,6 +328,8 @@ def _abort(request: web.BaseRequest) -> None:
 
 
 def _failure(error: ApiError) -> web.Response:
+    if isinstance(error, NotServed):
+        return web.Response(text=error.text, status=error.code)
     response = _json(orjson.dumps(error.document()), error.code)
     if error.retry_after:
         response.headers["Retry-After"] = str(error.retry_after)
@@ -333,4 +337,4 @@ def _failure(error: ApiError) -> web.Response:
 
 
 def _json(body: bytes, status: int = 200) -> web.Response:
-    return web.Response(body=body, status=status, content_type="application/json")
+    return web.Response(body=body + b"\n", status=status, content_type="application/json")

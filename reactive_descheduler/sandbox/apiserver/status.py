@@ -40,12 +40,12 @@ class ApiError(Exception):
         super().__init__(message)
         self.code = code
         self.reason = _REASONS.get(code, "") if reason is None else reason
-        self.details = details or {}
+        self.details = details
 
     @property
     def retry_after(self) -> int:
         """Seconds for the header Retry-After; 0 if it is not to be sent."""
-        seconds = self.details.get("retryAfterSeconds")
+        seconds = (self.details or {}).get("retryAfterSeconds")
         return seconds if isinstance(seconds, int) else 0
 
     def document(self) -> JsonObject:
@@ -56,11 +56,21 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": str(self),
-            "reason": self.reason,
-            "details": self.details,
-            "code": self.code,
         }
-        return {key: value for key, value in document.items() if key == "metadata" or value}
+        if self.reason:
+            document["reason"] = self.reason
+        if self.details is not None:
+            document["details"] = self.details
+        return document | {"code": self.code}
+
+
+class NotServed(ApiError):
+    """A group or path that does not exist at all: answered 404 in plain text, without a Status."""
+
+    text = "404 page not found\n"
+
+    def __init__(self) -> None:
+        super().__init__(404, self.text)
 
 
 def success(code: int = 200, details: JsonObject | None = None) -> JsonObject:
@@ -98,6 +108,12 @@ def already_exists(resource: Resource, name: str) -> ApiError:
 def conflict(resource: Resource, name: str, why: str) -> ApiError:
     message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
     return ApiError(409, message, details=_about(resource, name))
+
+
+def precondition_failed(resource: Resource, name: str, why: str) -> ApiError:
+    """What deletions and evictions answer; unlike other conflicts it speaks of the kind."""
+    message = f'Operation cannot be fulfilled on {resource.kind} "{name}": {why}'
+    return ApiError(409, message, details={"name": name, "kind": resource.kind})
 
 
 def invalid(resource: Resource, name: str, field: str, why: str) -> ApiError:

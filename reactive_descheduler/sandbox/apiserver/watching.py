@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING
 import anyio
 import orjson
 
+from reactive_descheduler.sandbox.apiserver.bookmarks import INITIAL_EVENTS_END, bookmark
 from reactive_descheduler.sandbox.apiserver.event_forms import stored_as
 from reactive_descheduler.sandbox.apiserver.status import ApiError, invalid
 from reactive_descheduler.sandbox.apiserver.store import Stored, StoredEvent, watch_line
 from reactive_descheduler.sandbox.apiserver.views import WholeView
-from reactive_descheduler.sandbox.documents import JsonObject, attach
+from reactive_descheduler.sandbox.documents import attach
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from reactive_descheduler.sandbox.apiserver.requests import ListQuery
     from reactive_descheduler.sandbox.apiserver.resources import Resource
     from reactive_descheduler.sandbox.apiserver.store import Store
     from reactive_descheduler.sandbox.apiserver.views import View
-
-INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Watch:
@@ -96,14 +95,13 @@ class Watch:
 
     def _begin(self) -> None:
         version = self._query.version or 0
-        self._store.check_version(version)
         store = self._objects
         if self._query.initial_events or (self._query.initial_events is None and not version):
             for stored in store.at(self._store.version):
                 if self._query.matches(stored.document):
                     self._lines.append(watch_line("ADDED", self._view.one(stored)))
             if self._query.initial_events and self._query.bookmarks:
-                self._lines.append(self._bookmark({INITIAL_EVENTS_END: "true"}))
+                self._lines.append(self._bookmark(INITIAL_EVENTS_END))
         elif version:
             try:
                 missed = store.since(version)
@@ -139,19 +137,8 @@ class Watch:
     def _encode(self, kind: str, stored: Stored) -> bytes:
         return watch_line(kind, self._view.one(stored))
 
-    def _bookmark(self, annotations: dict[str, str]) -> bytes:
-        metadata: JsonObject = {"resourceVersion": str(self._store.version)}
-        if annotations:
-            metadata["annotations"] = annotations
-        document: JsonObject = {
-            "kind": self._resource.kind,
-            "apiVersion": self._resource.api_version,
-            "metadata": metadata,
-        }
-        if self._resource.plural == "pods":
-            # An empty Pod in Go has no list of containers; decoders must bear it.
-            document |= {"spec": {"containers": None}, "status": {}}
-        return watch_line("BOOKMARK", orjson.dumps(document))
+    def _bookmark(self, annotations: Mapping[str, str]) -> bytes:
+        return bookmark(self._resource, self._store.version, annotations)
 
 
 def _at_version(stored: Stored, version: int) -> Stored:

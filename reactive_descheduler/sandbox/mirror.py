@@ -66,11 +66,6 @@ class Mirror:
         """Return after the next watch event."""
         await self._moved.wait()
 
-    async def synced(self) -> None:
-        """Return once the first list is in."""
-        while not self.version:
-            await self._moved.wait()
-
     def index(self, value_of: Callable[[JsonObject], str]) -> Index:
         """Keep the objects by a value; call this before `run`."""
         index = Index(value_of)

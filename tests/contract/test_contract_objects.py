@@ -156,7 +156,9 @@ async def test_a_write_that_changes_nothing_keeps_the_version(world: World) -> N
     ("kind", "patch"),
     [
         pytest.param("merge", {"metadata": {"labels": {"disk": None, "a": "b"}}}, id="merge"),
-        pytest.param("strategic", {"metadata": {"labels": {"disk": None, "a": "b"}}}, id="strat"),
+        pytest.param(
+            "strategic", {"metadata": {"labels": {"disk": None, "a": "b"}}}, id="strategic"
+        ),
         pytest.param(
             "json",
             [

@@ -31,7 +31,8 @@ class Entry(Protocol):
 
 E = TypeVar("E", bound=Entry)
 
-_Heap = list[tuple[int, int, int, E]]
+_Place = tuple[int, int, datetime, int, E]
+_Heap = list[_Place[E]]
 _Line = dict[str, _Heap[E]]
 
 
@@ -55,7 +56,8 @@ class RunningOrder(dict[int, E]):
         minute = int(entry.enqueued.timestamp() // _SECONDS_A_STEP)
         line = self._lines.setdefault((entry.urgency, minute), {})
         priority = entry.priority if entry.priority is not None else _LOWEST
-        place = (priority, entry.order, self._sequence, entry)
+        # Among equals who came first: an entry that was held, or offered anew, keeps its place.
+        place = (priority, entry.order, entry.enqueued, self._sequence, entry)
         heapq.heappush(line.setdefault(entry.namespace, []), place)
 
     def discard(self, entry: E) -> None:
@@ -82,14 +84,14 @@ class RunningOrder(dict[int, E]):
                 for namespace, head in self._heads(key)
             ]
             if heads:
-                return min(heads)[1][3]
+                return min(heads)[1][-1]
         return None
 
-    def _heads(self, key: tuple[int, int]) -> Iterator[tuple[str, tuple[int, int, int, E]]]:
+    def _heads(self, key: tuple[int, int]) -> Iterator[tuple[str, _Place[E]]]:
         """Yield the first entry of each namespace of a line, dropping what is gone."""
         line = self._lines[key]
         for namespace, heap in tuple(line.items()):
-            while heap and self._places.get(id(heap[0][3])) != heap[0][2]:
+            while heap and self._places.get(id(heap[0][-1])) != heap[0][-2]:
                 heapq.heappop(heap)
             if heap:
                 yield namespace, heap[0]

@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
+import structlog
+
 from reactive_descheduler.api.changes import Change, Key
 from reactive_descheduler.api.eviction import Candidate, Cause
 from reactive_descheduler.api.meta import Ref
+
+log = structlog.get_logger()
 
 Identity = tuple[str, tuple[str, ...]]
 Breaks = Callable[[Key, Cause, Change], bool]
@@ -33,6 +37,7 @@ class Causes:
         self._of_key: dict[Key, set[Identity]] = {}
         self._on_object: dict[Ref, set[Identity]] = {}
         self._broken: dict[Identity, datetime] = {}
+        self._failed: set[str] = set()
 
     def evaluated(
         self, key: Key, offered: Sequence[Candidate], *, since: datetime, now: datetime
@@ -67,7 +72,7 @@ class Causes:
             if not holders:
                 continue
             key, cause = next(iter(holders.items()))
-            if ident in self._began and self._breaks(key, cause, change):
+            if ident in self._began and self._is_broken(key, cause, change):
                 del self._began[ident]
                 self._broken[ident] = now
                 found = True
@@ -87,6 +92,15 @@ class Causes:
     def held(self) -> Iterable[Identity]:
         """Return the causes that hold now."""
         return self._holders.keys()
+
+    def _is_broken(self, key: Key, cause: Cause, change: Change) -> bool:
+        try:
+            return self._breaks(key, cause, change)
+        except Exception as error:  # doubt means: let it settle anew
+            if key.strategy not in self._failed:
+                self._failed.add(key.strategy)
+                log.error("strategy failed to judge a break", strategy=key.strategy, exc_info=error)
+            return True
 
     def _release(self, ident: Identity, key: Key) -> None:
         holders = self._holders.get(ident)

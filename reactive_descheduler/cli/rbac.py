@@ -1,0 +1,97 @@
+"""`rbac`: the least rights that a policy needs, to be applied with kubectl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from reactive_descheduler.cli.group import Command, Option
+from reactive_descheduler.cli.options import corrections_option, input_name, read_input
+from reactive_descheduler.cli.output import print_json
+
+if TYPE_CHECKING:
+    from reactive_descheduler.app.rbac import Rule
+    from reactive_descheduler.config.corrections import Corrections
+
+
+@click.command("rbac", cls=Command)
+@click.option(
+    "-f",
+    "--policy-config-file",
+    cls=Option,
+    required=True,
+    metavar="FILE",
+    help="The DeschedulerPolicy, YAML or JSON; `-` is standard input.",
+)
+@click.option(
+    "--namespace",
+    cls=Option,
+    default="kube-system",
+    show_default=True,
+    metavar="NAME",
+    help="Where the service account is.",
+)
+@click.option(
+    "--service-account",
+    cls=Option,
+    default="reactive-descheduler",
+    show_default=True,
+    metavar="NAME",
+    help="Its name, and that of the role and its binding.",
+)
+@click.option(
+    "--dry-run", cls=Option, is_flag=True, help="Leave out the right to evict, for `run --dry-run`."
+)
+@corrections_option
+@click.option(
+    "-o",
+    "--output",
+    cls=Option,
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="With a comment for each rule, or for programs.",
+)
+def command(
+    *,
+    policy_config_file: str,
+    namespace: str,
+    service_account: str,
+    dry_run: bool,
+    corrections: Corrections | None,
+    output: str,
+) -> None:
+    """Print the ClusterRole that a policy needs, and its binding to a service account.
+
+    Exactly what this policy makes the descheduler ask for; another policy may need more or less.
+    No cluster is asked, and nothing is applied.
+    """
+    from reactive_descheduler.app.rbac import cluster_role, cluster_role_binding, needed_rules
+    from reactive_descheduler.config.load import load_policy
+    from reactive_descheduler.strategies import PLUGINS
+
+    text = read_input(policy_config_file)
+    source = input_name(policy_config_file)
+    policy = load_policy(text, source=source, plugins=PLUGINS, corrections=corrections)
+    rules = needed_rules(policy, dry_run=dry_run)
+    role = cluster_role(rules, name=service_account)
+    binding = cluster_role_binding(name=service_account, namespace=namespace)
+    if output == "json":
+        print_json({"apiVersion": "v1", "kind": "List", "items": [role, binding]})
+    else:
+        click.echo(_yaml(role, rules) + "---\n" + _dump(binding), nl=False)
+
+
+def _yaml(role: dict[str, object], rules: tuple[Rule, ...]) -> str:
+    """Return the role with the reason of each rule above it."""
+    head = {key: value for key, value in role.items() if key != "rules"}
+    # A rule of the document has no place for its reason, so each is written by itself.
+    listed = (f"# {rule.why}\n{_dump([rule.document()])}" for rule in rules)
+    return f"{_dump(head)}rules:\n{''.join(listed)}"
+
+
+def _dump(document: object) -> str:
+    import yaml
+
+    return yaml.safe_dump(document, sort_keys=False, default_flow_style=None)

@@ -81,7 +81,8 @@ async def _watched(cluster: SandboxCluster, kubeconfig: Path) -> AsyncIterator[S
         )
         async with anyio.create_task_group() as watching, anyio.create_task_group() as working:
             watching.start_soon(pods.run)
-            await pods.synced()
+            while not pods.version:
+                await pods.next_change()
             pods.listeners.append(observer.on_pod)  # from here on: what is there is no news
             working.start_soon(daemon.run)
             while daemon.not_ready():  # noqa: ASYNC110 - readiness is asked for, as by a probe

@@ -90,18 +90,25 @@ async def api(access: Access) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def namespace(api: Api) -> AsyncIterator[str]:
-    """A namespace of the test's own, ready to take Pods."""
+    """A namespace of the test's own, ready to take Pods; they are gone before the next test."""
     name = f"e2e-{secrets.token_hex(4)}"
     path = f"/api/v1/namespaces/{name}"
     await api.create("/api/v1/namespaces", {"metadata": {"name": name}})
 
+    async def has(resource: str) -> bool:
+        return bool(json.loads(await api.request("GET", f"{path}/{resource}"))["items"])
+
     async def has_account() -> bool:
-        accounts = await api.request("GET", f"{path}/serviceaccounts")
-        return bool(json.loads(accounts)["items"])
+        return await has("serviceaccounts")
+
+    async def has_no_pods() -> bool:
+        return not await has("pods")
 
     await eventually(has_account, what="a service account in the namespace", within=20)
     yield name
     await api.delete(path)
+    # What is left would be wanted by the next test's descheduler, and refused by the server.
+    await eventually(has_no_pods, what="no Pods left", within=30)
 
 
 @pytest.fixture

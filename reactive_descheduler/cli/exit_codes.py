@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
         return member
 
     OK = 0, "It did what it was asked to, or was stopped by a signal as a daemon is."
-    FAILURE = 1, "It failed while it ran; `plan`: a strategy ended with an error."
+    FAILURE = 1, "It failed while it ran; a pass: a strategy or a request ended with an error."
     USAGE = 2, "Wrong usage, or an input that cannot be used: flags, policy, dump, file."
     UNREACHABLE = 3, "The API server cannot be reached, or does not allow what is needed."
     INTERRUPTED = 130, "It was interrupted from the keyboard."

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.cli.group import Command, Option, switch, variable
 from reactive_descheduler.cli.options import corrections_option, policy_option
 
 if TYPE_CHECKING:
+    from reactive_descheduler.app.pass_driver import PassReport
     from reactive_descheduler.config.corrections import Corrections
 
 
@@ -34,6 +36,8 @@ class DurationType(click.ParamType[timedelta]):
         return found
 
 
+_USUAL_REFUSALS = frozenset({404, 409, 429})
+"""The Pod was gone, or another of its name was there, or its budget was used up."""
 _ELECTION_DETAILS = (
     "--leader-elect-lease-duration",
     "--leader-elect-renew-deadline",
@@ -156,7 +160,7 @@ def command(
     disable_metrics: bool,
     verbosity: int,
     logging_format: str,
-) -> int | None:
+) -> ExitCode:
     """Watch the cluster and evict misplaced Pods the moment it changes.
 
     SIGTERM or Ctrl-C ends it: nothing new is sent, what is in flight ends first.
@@ -168,7 +172,7 @@ def command(
 
     import anyio
 
-    from reactive_descheduler.app.daemon import run_daemon
+    from reactive_descheduler.app.daemon import run_daemon, run_once
     from reactive_descheduler.app.settings import RunSettings
     from reactive_descheduler.kit.clock import SystemClock
     from reactive_descheduler.observability.logs import set_up
@@ -187,4 +191,22 @@ def command(
         tls_private_key_file=tls_private_key_file,
         disable_metrics=disable_metrics,
     )
-    return anyio.run(run_daemon, settings)
+    if settings.one_pass:
+        return _judged(anyio.run(run_once, settings))
+    anyio.run(run_daemon, settings)
+    return ExitCode.OK
+
+
+def _judged(report: PassReport) -> ExitCode:
+    """Log what the pass came to, and say whether all of it went as it should."""
+    from reactive_descheduler.observability.logs import get_logger
+
+    get_logger("run").info(
+        "Pass ended",
+        evicted=len(report.evicted),
+        refused=len(report.refused),
+        held=len(report.held),
+        failed_strategies=[each.strategy for each in report.failed],
+    )
+    broken = any(each.refusal.code not in _USUAL_REFUSALS for each in report.refused)
+    return ExitCode.FAILURE if report.failed or broken else ExitCode.OK

@@ -12,11 +12,16 @@ import pytest
 from click.testing import CliRunner
 
 from reactive_descheduler import __version__
+from reactive_descheduler.api.changes import Key
+from reactive_descheduler.api.eviction import Candidate, Cause, Failed
 from reactive_descheduler.app import daemon
+from reactive_descheduler.app.pass_driver import PassReport, Refusal, RefusedCandidate
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.cli import program
+from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.config.corrections import ALL, NONE, Correction
 from reactive_descheduler.strategies import IN_TREE, NOT_BUILT
+from tests.builders import make_pod, pod_view
 from tests.unit.cli.cli_reference import commands
 
 CONFIG = Path(__file__).parents[3] / "config"
@@ -128,6 +133,12 @@ UPSTREAM = ["--kubeconfig", "k", "--descheduling_interval", "1h30m", "-v", "3"]
         pytest.param(
             ["--client-connection-kubeconfig", "k"], {}, {"kubeconfig": "k"}, id="other name"
         ),
+        pytest.param(
+            ["--descheduling-interval", "0s"],
+            {},
+            {"descheduling_interval": timedelta()},
+            id="interval 0 is one pass",
+        ),
         pytest.param(["--dry-run", "--once"], {}, {"dry_run": True, "once": True}, id="switches"),
         pytest.param(
             ["--dry-run=false", "--leader-elect=false", "--leader-elect-lease-duration", "9s"],
@@ -157,9 +168,16 @@ def test_run_hands_its_flags_to_the_daemon(
     seen: list[RunSettings] = []
 
     async def run_daemon(settings: RunSettings) -> None:
+        assert not settings.one_pass
         seen.append(settings)
 
+    async def run_once(settings: RunSettings) -> PassReport:
+        assert settings.one_pass
+        seen.append(settings)
+        return PassReport()
+
     monkeypatch.setattr(daemon, "run_daemon", run_daemon)
+    monkeypatch.setattr(daemon, "run_once", run_once)
     done = CliRunner().invoke(
         program,
         ["run", *arguments],
@@ -168,5 +186,42 @@ def test_run_hands_its_flags_to_the_daemon(
             **{f"REACTIVE_DESCHEDULER_{name}": value for name, value in environment.items()},
         },
     )
-    assert (done.exit_code, done.output) == (0, "")
+    assert (done.exit_code, done.stdout) == (0, "")
     assert seen == [RunSettings(policy_config_file=SAMPLE, **expected)]  # type: ignore[arg-type]
+
+
+_POD = pod_view(make_pod())
+_CANDIDATE = Candidate(Key(0, "PodLifeTime", (_POD.uid,)), _POD, Cause("age", (), ()), "old")
+
+
+@pytest.mark.parametrize(
+    ("report", "code"),
+    [
+        pytest.param(PassReport(evicted=[_CANDIDATE]), ExitCode.OK, id="evicted"),
+        pytest.param(
+            PassReport(refused=[RefusedCandidate(_CANDIDATE, Refusal(429, "budget"))]),
+            ExitCode.OK,
+            id="budget",
+        ),
+        pytest.param(
+            PassReport(refused=[RefusedCandidate(_CANDIDATE, Refusal(403, "not you"))]),
+            ExitCode.FAILURE,
+            id="forbidden",
+        ),
+        pytest.param(
+            PassReport(failed=[Failed(None, 0, "PodLifeTime", "ValueError")]),
+            ExitCode.FAILURE,
+            id="failing strategy",
+        ),
+    ],
+)
+def test_one_pass_tells_by_its_exit_code_whether_all_went_well(
+    report: PassReport, code: ExitCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run_once(_settings: RunSettings) -> PassReport:
+        return report
+
+    monkeypatch.setattr(daemon, "run_once", run_once)
+    done = CliRunner().invoke(program, ["run", "--once", "--policy-config-file", SAMPLE])
+    assert done.exit_code == code
+    assert "Pass ended" in done.stderr

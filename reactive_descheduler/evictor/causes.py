@@ -96,10 +96,10 @@ class Causes:
     def _is_broken(self, key: Key, cause: Cause, change: Change) -> bool:
         try:
             return self._breaks(key, cause, change)
-        except Exception as error:  # doubt means: let it settle anew
+        except Exception:  # doubt means: let it settle anew
             if key.strategy not in self._failed:
                 self._failed.add(key.strategy)
-                log.error("strategy failed to judge a break", strategy=key.strategy, exc_info=error)
+                log.exception("strategy failed to judge a break", strategy=key.strategy)
             return True
 
     def _release(self, ident: Identity, key: Key) -> None:

@@ -146,7 +146,7 @@ def build_core(
         for strategy in (*profile.deschedule, *profile.balance)
     }
     store = Store()
-    assumed = Assumed()
+    assumed = Assumed(counts_again=lambda uid: bus.counts_again(uid))
     lister, live = Lister(store), Lister(store, assumed.pods)
     cycle = CycleNodes(policy.node_selector)
     queue: DelayQueue[Item] = DelayQueue(clock)

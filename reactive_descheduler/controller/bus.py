@@ -124,15 +124,16 @@ class EventBus:
             self._events[action] += 1
         if flipped:
             self.look_at_everything()
-        refs = touched(change)
-        for key in self._subscribed(change, actions):
-            self.look_again(key)
-        for key in self._parking.woken(actions, refs, self._fits(change)):
-            self._count(actions, key)
-            self.look_again(key)
-        self._wake_held([ClusterEvent(actions, ref) for ref in refs])
+        self._spread(change, actions)
         if opened:
             self.wake(opened)
+
+    def counts_again(self, uid: str) -> None:
+        """Look at what a Pod concerns that counted as gone: to its neighbours it has just come."""
+        pod = self._lister.pod(uid)
+        if self._live and pod is not None:
+            change = Change("Pod", None, pod)
+            self._spread(change, cluster_events(change))
 
     def wake(self, events: Iterable[ClusterEvent]) -> None:
         """Wake whatever waits for these: parked keys and held candidates."""
@@ -188,6 +189,15 @@ class EventBus:
     def _count(self, actions: Action, key: Key) -> None:
         first = next(iter(actions))
         self._keys[str(first.name), key.strategy] += 1
+
+    def _spread(self, change: Change, actions: Action) -> None:
+        refs = touched(change)
+        for key in self._subscribed(change, actions):
+            self.look_again(key)
+        for key in self._parking.woken(actions, refs, self._fits(change)):
+            self._count(actions, key)
+            self.look_again(key)
+        self._wake_held([ClusterEvent(actions, ref) for ref in refs])
 
     def _subscribed(self, change: Change, actions: Action) -> Iterable[Key]:
         for strategy in self._strategies.values():

@@ -6,6 +6,7 @@ s on a fresh stream, one GET decides (design 5.2, 5.5): an answer that got lost 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -27,17 +28,38 @@ class Assumption(NamedTuple):
 
 
 class Assumed:
-    def __init__(self) -> None:
+    """`counts_again`: told of a Pod that no longer counts as gone, though it may still be there.
+
+    Whatever was judged meanwhile has to be judged anew then, and no change will tell.
+    """
+
+    def __init__(self, counts_again: Callable[[str], None]) -> None:
+        self._counts_again = counts_again
+        self._in_flight: dict[str, bool] = {}
         self._going: dict[str, Assumption] = {}
         self.pods = GonePods()
         """The Pods; live, so that one lister over it serves for good."""
 
-    def add(self, outcome: EvictionOutcome) -> None:
-        """Assume what this answer means for the Pod."""
-        if outcome.answer in (Answer.EVICTED, Answer.UNKNOWN):
-            pod = outcome.candidate.pod
-            self._going[pod.uid] = Assumption(outcome, outcome.ended)
-            self.pods.add(pod)
+    def start(self, pod: Pod) -> None:
+        """Take a Pod as gone from when its request starts: no other key may ask for it too."""
+        self._in_flight[pod.uid] = False
+        self.pods.add(pod)
+
+    def finish(self, outcome: EvictionOutcome) -> EvictionOutcome:
+        """Assume what the answer means for the Pod; return what it comes to.
+
+        An answer that got lost was a grant if the watch has shown the Pod going meanwhile.
+        """
+        uid = outcome.candidate.pod.uid
+        seen_going = self._in_flight.pop(uid, False)
+        if outcome.answer not in (Answer.EVICTED, Answer.UNKNOWN):
+            self.drop(uid)
+        elif seen_going:
+            self.drop(uid)
+            return outcome._replace(answer=Answer.EVICTED)
+        else:
+            self._going[uid] = Assumption(outcome, outcome.ended)
+        return outcome
 
     def on_change(self, change: Change) -> EvictionOutcome | None:
         """Drop the assumption once the watch shows what became of the Pod.
@@ -45,13 +67,19 @@ class Assumed:
         Returns the outcome of a request whose answer was lost and whose Pod is now seen going.
         """
         uid = _seen_going(change)
-        assumption = self.drop(uid) if uid is not None else None
+        if uid is None or uid not in self.pods:
+            return None
+        if uid in self._in_flight:
+            self._in_flight[uid] = True
+            return None
+        assumption = self.drop(uid)
         if assumption is None or assumption.outcome.answer is not Answer.UNKNOWN:
             return None
         return assumption.outcome
 
     def drop(self, uid: str) -> Assumption | None:
         self.pods.drop(uid)
+        self._counts_again(uid)
         return self._going.pop(uid, None)
 
     def keep(self, uid: str, now: datetime) -> None:

@@ -175,6 +175,7 @@ class Dispatcher:
                 self._look_again(candidate.key)
                 continue
             self._queue.start(entry)
+            self._assumed.start(candidate.pod)
             self._observer.sent(entry)
             return entry
         self._wakeup.set()  # there is more to look at, after the event loop had its turn
@@ -226,8 +227,8 @@ class Dispatcher:
     def finish(self, entry: Queued, outcome: EvictionOutcome) -> None:
         """Learn what the request of an entry from `next_request` came to."""
         now = self._clock.now()
-        self._assumed.add(outcome)
         self._queue.finish(entry)
+        outcome = self._assumed.finish(outcome)
         events = [event for gate in self._gates for event in gate.on_outcome(outcome, now)]
         self._observer.answered(outcome)
         self.wake(events)

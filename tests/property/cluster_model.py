@@ -1,0 +1,579 @@
+"""A small cluster whose objects change at random, and random policies over it.
+
+Alphabets are small, so that things collide: four nodes, eight places for Pods in two namespaces,
+few labels and taints. An event changes one field of one object and makes the object if it is not
+there, so that every event does something. Fields that the API server never lets change (priority,
+volumes, what asks for a node) are chosen when the object is made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+from reactive_descheduler.api.changes import WatchEvent, WatchEventType
+from reactive_descheduler.api.meta import KubeObject
+from reactive_descheduler.cache.informer import Informer
+from reactive_descheduler.kit.clock import Clock
+from tests.builders import (
+    Manifest,
+    make_budget,
+    make_claim,
+    make_namespace,
+    make_node,
+    make_pod,
+    owner,
+    taint,
+    view,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+NODES = ("n1", "n2", "n3", "n4")
+NAMESPACES = ("x", "y")
+PODS = tuple((namespace, f"p{number}") for namespace in NAMESPACES for number in range(1, 5))
+BUDGETS = tuple((namespace, f"b{number}") for namespace in NAMESPACES for number in (1, 2))
+CLAIMS = tuple((namespace, "data") for namespace in NAMESPACES)
+
+GONE, RENEWED, REPLACED, HEARTBEAT = "gone", "renewed", "replaced", "heartbeat"
+"""Deleted; deleted and back under the same name; the same, but not bound yet; nothing changed."""
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_EVICT = "descheduler.alpha.kubernetes.io/evict"
+_STAY = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+
+Name = tuple[str, str]
+Fields = dict[str, object]
+
+
+class Event(NamedTuple):
+    kind: str
+    name: Name
+    field: str
+    value: object = None
+
+
+def _zone(*values: str) -> Manifest:
+    return {"matchExpressions": [{"key": "zone", "operator": "In", "values": list(values)}]}
+
+
+def _anti(label: str, namespaces: Sequence[str] = ()) -> Manifest:
+    term: Manifest = {
+        "labelSelector": {"matchLabels": {"app": label}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    return {"podAntiAffinity": {_REQUIRED: [term | ({"namespaces": list(namespaces)})]}}
+
+
+_prefers_b: Manifest = {
+    "nodeAffinity": {
+        _PREFERRED: [
+            {"weight": 5, "preference": _zone("b")},
+            {"weight": 3, "preference": _zone("a")},
+        ]
+    }
+}
+_wants_a: Manifest = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [_zone("a")]}}}
+
+SHAPES: tuple[Fields, ...] = (
+    {},
+    {"affinity": _wants_a},
+    {"affinity": _prefers_b},
+    {"affinity": _prefers_b, "cpu": "2"},
+    {
+        "affinity": {
+            "nodeAffinity": {
+                _REQUIRED: {"nodeSelectorTerms": [_zone("a", "b")]},
+                _PREFERRED: [{"weight": 1, "preference": _zone("b")}],
+            }
+        }
+    },
+    {"node_selector": {"zone": "a"}},
+    {"node_selector": {"zone": "b"}, "affinity": _wants_a, "cpu": "1"},
+    {"affinity": _anti("web")},
+    {"affinity": _anti("db", ["x", "y"])},
+    {"affinity": _wants_a | _anti("web", ["y"])},
+    {"affinity": _prefers_b | _anti("web", ["x", "y"])},
+    {"claims": ("data",)},
+    {"local": True},
+    {"priority": 50},
+    {"priority": 100},
+    {"priority": 2_000_000_000},
+    {"cpu": "3"},
+)
+"""What a Pod never changes; `cpu` may be resized all the same."""
+
+_TAINTS = (
+    (),
+    (taint("dedicated"),),
+    (taint("dedicated", "web"),),
+    (taint("dedicated", "", "PreferNoSchedule"),),
+    (taint("gpu", "", "NoExecute"),),
+    (taint("node.kubernetes.io/unschedulable"),),
+    (taint("gpu"), taint("dedicated")),
+)
+_NODE_CHANGES: tuple[tuple[str, object], ...] = (
+    *(("taints", taints) for taints in _TAINTS),
+    *(("labels", labels) for labels in ({}, {"zone": "a"}, {"zone": "b"}, {"tier": "spare"})),
+    *(("unschedulable", flag) for flag in (False, False, True)),
+    *(("ready", flag) for flag in (True, True, True, False)),
+    *(("room", room) for room in (("4", "110"), ("1", "110"), ("4", "1"), ("4", "2"))),
+    *(("opaque", flag) for flag in (False, False, False, True)),
+    (HEARTBEAT, None),
+    (GONE, None),
+    (RENEWED, None),
+)
+_POD_CHANGES: tuple[tuple[str, object], ...] = (
+    *(("node", node) for node in NODES for _ in range(4)),
+    *(("phase", phase) for phase in ("Running", "Pending", "Running", "Failed", "Succeeded")),
+    *(("labels", labels) for labels in ({"app": "web"}, {"app": "db"}, {})),
+    *(
+        ("annotations", annotations)
+        for annotations in ({}, {}, {_EVICT: "true"}, {_EVICT: "false"}, {_STAY: ""})
+    ),
+    *(
+        ("owners", owners)
+        for owners in (("a",), ("b",), ("a",), ("b",), ("a", "b"), ("agent",), ())
+    ),
+    *(
+        ("tolerations", tolerations)
+        for tolerations in (
+            ({"key": "dedicated", "value": "web"},),
+            ({"key": "gpu", "operator": "Exists"},),
+        )
+    ),
+    *(("cpu", cpu) for cpu in (None, "1", "2", "3")),
+    *(("restarts", restarts) for restarts in (0, 3, 5, 7)),
+    *(("init_restarts", restarts) for restarts in (None, 3)),
+    *(
+        ("state", state)
+        for state in (
+            {"running": {}},
+            {"waiting": {"reason": "CrashLoopBackOff"}},
+            {"waiting": {"reason": "ImagePullBackOff"}},
+            {"terminated": {"reason": "Error", "exitCode": 1}},
+            {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
+        )
+    ),
+    *(("reason", reason) for reason in ("", "NodeLost")),
+    *(("ready", ready) for ready in (True, False)),
+    *(("condition", status) for status in ("", "True", "False")),
+    *(("started", started) for started in (True, True, False)),
+    *(("opaque", flag) for flag in (False, False, False, True)),
+    ("deleted", True),
+    (HEARTBEAT, None),
+    (GONE, None),
+    (GONE, None),
+    (RENEWED, None),
+)
+_NAMESPACE_CHANGES: tuple[tuple[str, object], ...] = (
+    *(("labels", labels) for labels in ({"team": "red"}, {"team": "red"}, {"team": "blue"})),
+    *(("opaque", flag) for flag in (False, True)),
+    (GONE, None),
+    (RENEWED, None),
+)
+_BUDGET_CHANGES: tuple[tuple[str, object], ...] = (
+    *(
+        ("selector", selector)
+        for selector in ({"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}, {})
+    ),
+    *(("allowed", allowed) for allowed in (0, 1, 2)),
+    *(("generation", generation) for generation in (1, 2)),
+    *(("observed", generation) for generation in (1, 2)),
+    *(("policy", policy) for policy in ("AlwaysAllow", "IfHealthyBudget")),
+    *(("healthy", healthy) for healthy in (0, 2)),
+    ("opaque", True),
+    *(("opaque", False) for _ in range(4)),
+    *((GONE, None) for _ in range(6)),
+)
+_CLAIM_CHANGES: tuple[tuple[str, object], ...] = (
+    *(("storage_class", name) for name in ("fast", "slow", "slow", None)),
+    ("opaque", True),
+    (GONE, None),
+)
+
+
+def _events(
+    kind: str, names: Iterable[Name], changes: Iterable[tuple[str, object]]
+) -> st.SearchStrategy[Event]:
+    return st.builds(
+        lambda name, change: Event(kind, name, *change),
+        st.sampled_from(tuple(names)),
+        st.sampled_from(tuple(changes)),
+    )
+
+
+node_events = _events("Node", [("", name) for name in NODES], _NODE_CHANGES)
+pod_events = _events("Pod", PODS, _POD_CHANGES)
+pod_arrivals = st.builds(
+    lambda name, shape, node: Event("Pod", name, "made", {**shape, "node": node}),
+    st.sampled_from(PODS),
+    st.sampled_from((*SHAPES[:6], *SHAPES)),
+    st.sampled_from((*NODES, *NODES, "")),
+)
+other_events = (
+    _events("Namespace", [("", name) for name in NAMESPACES], _NAMESPACE_CHANGES)
+    | _events("PodDisruptionBudget", BUDGETS, _BUDGET_CHANGES)
+    | _events("PersistentVolumeClaim", CLAIMS, _CLAIM_CHANGES)
+)
+events = node_events | pod_events | pod_arrivals | node_events | pod_events | other_events
+bindings = _events("Pod", PODS, [("node", name) for name in NODES])
+
+Start = tuple[list[Event], list[tuple[Event, Event]]]
+some_cluster: st.SearchStrategy[Start] = st.tuples(
+    st.lists(node_events, max_size=6),
+    st.lists(st.tuples(pod_arrivals, pod_events), min_size=3, max_size=8),
+)
+"""What happens to four plain nodes before the start, and Pods with one change each."""
+
+
+class Cluster:
+    """What the API server holds; tells an informer, at once or by a later list."""
+
+    def __init__(self, informer: Informer, clock: Clock) -> None:
+        self._informer = informer
+        self._clock = clock
+        self._objects: dict[str, dict[Name, Fields]] = {kind: {} for kind in _MAKERS}
+        self._version = 0
+
+    def begin(self, start: Start) -> None:
+        """Fill the cluster and send the first lists."""
+        on_nodes, pods = start
+        nodes = [
+            Event("Node", ("", name), "labels", {"zone": zone})
+            for name, zone in zip(NODES, "aabb", strict=True)
+        ]
+        spaces = [Event("Namespace", ("", name), "labels", {"team": "red"}) for name in NAMESPACES]
+        for event in (*nodes, *spaces, *on_nodes, *(each for pair in pods for each in pair)):
+            self._make_true(event)
+        for kind in _MAKERS:
+            self.relist(kind)
+
+    def tell(self, event: Event) -> None:
+        """Let an event happen, and send its line of the watch."""
+        before = self.found(event.kind, event.name)
+        self._make_true(event)
+        after = self.found(event.kind, event.name)
+        if before is not None and (after is None or after["uid"] != before["uid"]):
+            self._version += 1
+            last = self._view(event.kind, event.name, {**before, "version": self._version})
+            self._informer.apply(WatchEvent(WatchEventType.DELETED, last, str(self._version)))
+        if after is not None:
+            now = self._view(event.kind, event.name, after)
+            self._informer.apply(WatchEvent(WatchEventType.MODIFIED, now, str(self._version)))
+
+    def miss(self, missed: Iterable[Event]) -> None:
+        """Let events happen on a broken stream, and send the list that follows."""
+        kinds = {}
+        for event in missed:
+            self._make_true(event)
+            kinds[event.kind] = True
+        for kind in kinds:
+            self.relist(kind)
+
+    def relist(self, kind: str) -> None:
+        views = [self._view(kind, name, fields) for name, fields in self._objects[kind].items()]
+        self._informer.replace(kind, views, str(self._version))
+
+    def found(self, kind: str, name: Name) -> Fields | None:
+        return self._objects[kind].get(name)
+
+    def _make_true(self, event: Event) -> None:
+        self._version += 1
+        objects = self._objects[event.kind]
+        before = objects.pop(event.name, None)
+        if event.field == GONE:
+            return
+        fields = dict(before or {"uid": f"u{self._version}", "created": self._clock.now()})
+        if event.field == "made":
+            assert isinstance(event.value, dict)
+            fields = {"uid": f"u{self._version}", "created": self._clock.now(), **event.value}
+        elif event.field in (RENEWED, REPLACED):
+            fields |= {"uid": f"u{self._version}", "created": self._clock.now()}
+            for field in ("deleted", "opaque", "started", "phase", "restarts", "state"):
+                fields.pop(field, None)
+            if event.field == REPLACED:
+                fields["node"] = ""
+        elif event.field == "node" and fields.get("node"):
+            pass  # bound once and for all
+        elif event.field in ("deleted", "started", "condition"):
+            fields[event.field] = (event.value, self._clock.now())
+        elif event.field == "tolerations":
+            known = fields.get("tolerations", ())
+            assert isinstance(known, tuple)
+            assert isinstance(event.value, tuple)
+            fields["tolerations"] = known + tuple(t for t in event.value if t not in known)
+        elif event.field != HEARTBEAT:
+            fields[event.field] = event.value
+        fields["version"] = self._version
+        objects[event.name] = fields
+
+    def _view(self, kind: str, name: Name, fields: Fields) -> KubeObject:
+        return view(_MAKERS[kind](name, fields))
+
+
+def _pod(name: Name, fields: Fields) -> Manifest:
+    extra = _taken(fields, "labels", "annotations", "node_selector", "affinity", "priority")
+    extra |= _taken(fields, "phase", "node", "restarts", "init_restarts", "state", "reason")
+    extra |= _taken(fields, "ready", "tolerations", "created", "uid")
+    volumes: list[Manifest] = [
+        {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+        for claim in fields.get("claims", ())  # type: ignore[attr-defined]
+    ]
+    if fields.get("local"):
+        volumes.append({"name": "scratch", "emptyDir": {}})
+    owners = [
+        owner(each, kind="DaemonSet" if each == "agent" else "ReplicaSet")
+        for each in fields.get("owners", ("a",))  # type: ignore[attr-defined]
+    ]
+    status, since = fields.get("condition", ("", None))  # type: ignore[misc]
+    conditions = [{"type": "Fit", "status": status, "lastTransitionTime": _text(since)}]
+    deleted, deleted_at = fields.get("deleted", (False, None))  # type: ignore[misc]
+    started, started_at = fields.get("started", (True, fields["created"]))  # type: ignore[misc]
+    made = make_pod(
+        name[1],
+        namespace=name[0],
+        version=str(fields["version"]),
+        owners=owners,
+        requests={"cpu": fields["cpu"]} if fields.get("cpu") else {},  # type: ignore[dict-item]
+        volumes=volumes,
+        conditions=conditions if status else (),
+        deleted=deleted_at if deleted else None,
+        started=started_at if started else None,
+        **extra,  # type: ignore[arg-type]
+    )
+    return made | {"status": 1} if fields.get("opaque") else made
+
+
+def _node(name: Name, fields: Fields) -> Manifest:
+    cpu, pods = fields.get("room", ("4", "110"))  # type: ignore[misc]
+    made = make_node(
+        name[1],
+        version=str(fields["version"]),
+        allocatable={"cpu": cpu, "memory": "8Gi", "pods": pods},
+        **_taken(fields, "taints", "labels", "unschedulable", "ready", "uid"),  # type: ignore[arg-type]
+    )
+    return made | {"status": 1} if fields.get("opaque") else made
+
+
+def _namespace(name: Name, fields: Fields) -> Manifest:
+    made = make_namespace(
+        name[1],
+        version=str(fields["version"]),
+        **_taken(fields, "labels"),  # type: ignore[arg-type]
+    )
+    metadata = made["metadata"]
+    assert isinstance(metadata, dict)
+    metadata["uid"] = fields["uid"]
+    if fields.get("opaque"):
+        metadata["labels"] = 1
+    return made
+
+
+def _budget(name: Name, fields: Fields) -> Manifest:
+    made = make_budget(
+        name[1],
+        namespace=name[0],
+        version=str(fields["version"]),
+        **_taken(  # type: ignore[arg-type]
+            fields,
+            "uid",
+            "selector",
+            "allowed",
+            "generation",
+            "observed",
+            "policy",
+            "healthy",
+            "disrupted",
+        ),
+    )
+    return made | {"status": 1} if fields.get("opaque") else made
+
+
+def _claim(name: Name, fields: Fields) -> Manifest:
+    made = make_claim(
+        name[1],
+        namespace=name[0],
+        version=str(fields["version"]),
+        **_taken(fields, "storage_class"),  # type: ignore[arg-type]
+    )
+    return made | {"spec": 1} if fields.get("opaque") else made
+
+
+def _taken(fields: Fields, *names: str) -> Fields:
+    return {name: fields[name] for name in names if name in fields}
+
+
+def _text(time: object) -> str | None:
+    return time.isoformat() if isinstance(time, datetime) else None
+
+
+_MAKERS = {
+    "Node": _node,
+    "Namespace": _namespace,
+    "PersistentVolumeClaim": _claim,
+    "PodDisruptionBudget": _budget,
+    "Pod": _pod,
+}
+
+
+# Policies
+
+
+def _some(**fields: Sequence[object]) -> st.SearchStrategy[Manifest]:
+    """Draw a value for each field; `...` leaves the field out."""
+    drawn = st.fixed_dictionaries(
+        {name: st.sampled_from(values) for name, values in fields.items()}
+    )
+    return drawn.map(lambda found: {k: v for k, v in found.items() if v is not ...})
+
+
+_COMMON: dict[str, Sequence[object]] = {
+    "namespaces": (..., ..., ..., ..., {"include": ["x"]}, {"exclude": ["x"]}),
+    "labelSelector": (..., ..., ..., ..., {"matchLabels": {"app": "web"}}),
+}
+_TAINT_LISTS: tuple[Manifest, ...] = (
+    {},
+    {},
+    {},
+    {},
+    {"excludedTaints": ["dedicated"]},
+    {"excludedTaints": ["dedicated=web", "gpu"]},
+    {"includedTaints": ["dedicated"]},
+    {"includedTaints": ["dedicated=web", "node.kubernetes.io/unschedulable"]},
+)
+_CONDITIONS = (
+    [{"type": "Fit", "status": "False"}],
+    [{"type": "Fit", "minTimeSinceLastTransitionSeconds": 5}],
+    [
+        {"status": "True", "minTimeSinceLastTransitionSeconds": 20},
+        {"type": "Fit", "status": "False"},
+    ],
+)
+ARGUMENTS: dict[str, st.SearchStrategy[Manifest]] = {
+    "RemovePodsViolatingNodeTaints": st.builds(
+        lambda some, lists: {**some, **lists},
+        _some(**_COMMON, includePreferNoSchedule=(..., True)),
+        st.sampled_from(_TAINT_LISTS),
+    ),
+    "RemovePodsViolatingNodeAffinity": _some(
+        **_COMMON,
+        nodeAffinityType=(
+            [_REQUIRED, _PREFERRED],
+            [_PREFERRED, _REQUIRED],
+            [_PREFERRED],
+            [_REQUIRED],
+        ),
+    ),
+    "RemovePodsHavingTooManyRestarts": _some(
+        **_COMMON,
+        podRestartThreshold=(3, 5, 6),
+        includingInitContainers=(..., True),
+        states=(..., ["Running"], ["CrashLoopBackOff"]),
+    ),
+    "PodLifeTime": _some(
+        **_COMMON,
+        maxPodLifeTimeSeconds=(10, 30, 0),
+        states=(..., ..., ..., ["Running"], ["Failed", "CrashLoopBackOff"], ["NodeLost"]),
+        conditions=(..., ..., ..., ..., *_CONDITIONS),
+        exitCodes=(..., ..., ..., [1]),
+        ownerKinds=(..., ..., ..., {"exclude": ["DaemonSet"]}, {"include": ["ReplicaSet"]}),
+        includingInitContainers=(..., True),
+    )
+    | _some(
+        states=(["Pending"], ["Error", "Succeeded"]),
+        conditions=(..., *_CONDITIONS),
+        exitCodes=(..., [137]),
+    ),
+}
+_DEFAULTS = ("PodsWithLocalStorage", "SystemCriticalPods", "FailedBarePods", "DaemonSetPods")
+_EVICTOR = st.builds(
+    lambda some, disabled, extra: {
+        **some,
+        "podProtections": {"defaultDisabled": disabled, **extra},
+    },
+    _some(
+        nodeFit=(..., True, True, False),
+        nodeSelector=(..., ..., ..., ..., "tier=spare", "zone"),
+        minReplicas=(..., ..., ..., 2, 3),
+        minPodAge=(..., ..., ..., "15s"),
+        labelSelector=(..., ..., ..., ..., {"matchLabels": {"app": "web"}}),
+        namespaceLabelSelector=(..., ..., ..., {"matchLabels": {"team": "red"}}),
+        priorityThreshold=(..., ..., {"value": 100}),
+        noEvictionPolicy=(..., "Mandatory"),
+    ),
+    st.lists(st.sampled_from(_DEFAULTS), unique=True, max_size=3),
+    st.sampled_from(
+        (
+            {},
+            {},
+            {},
+            {},
+            {},
+            {"extraEnabled": ["PodsWithPVC"]},
+            {
+                "extraEnabled": ["PodsWithPVC"],
+                "config": {"PodsWithPVC": {"protectedStorageClasses": [{"name": "fast"}]}},
+            },
+            {"extraEnabled": ["PodsWithoutPDB"]},
+        )
+    ),
+)
+
+
+@st.composite
+def _profiles(draw: st.DrawFn) -> Manifest:
+    names = draw(st.lists(st.sampled_from(tuple(ARGUMENTS)), unique=True, min_size=2))
+    configured = [{"name": name, "args": draw(ARGUMENTS[name])} for name in names]
+    return {
+        "name": "some",
+        "pluginConfig": [{"name": "DefaultEvictor", "args": draw(_EVICTOR)}, *configured],
+        "plugins": {"deschedule": {"enabled": names}},
+    }
+
+
+@st.composite
+def policies(draw: st.DrawFn, *, acting: bool) -> str:
+    """Draw a policy file."""
+    reactive: Manifest = draw(
+        _some(
+            corrections=("all", "none"),
+            debounce=({"quiet": "0s", "maxWait": "0s"}, {"quiet": "100ms", "maxWait": "1s"}),
+        )
+    )
+    limits: Manifest = {}
+    if acting:
+        reactive |= draw(
+            _some(
+                settle=({"default": "0s", "transient": "0s"}, {"default": "3s", "transient": "9s"}),
+                rateLimit=(
+                    {"evictionsPerSecond": 1, "burst": 2},
+                    {"evictionsPerSecond": 50, "burst": 50},
+                ),
+                limits=({"window": "20s", "perWorkload": 2}, {"window": "60s"}),
+            )
+        )
+        limits = draw(
+            _some(
+                maxNoOfPodsToEvictPerNode=(..., ..., 1, 2),
+                maxNoOfPodsToEvictPerNamespace=(..., ..., 2),
+                maxNoOfPodsToEvictTotal=(..., ..., 3),
+            )
+        )
+    return json.dumps(
+        {
+            "apiVersion": "descheduler/v1alpha2",
+            "kind": "DeschedulerPolicy",
+            "profiles": draw(st.lists(_profiles(), min_size=1, max_size=2)),
+            "reactive": reactive,
+            **limits,
+            **draw(_some(nodeSelector=(..., ..., ..., "zone", "zone=a"))),
+        }
+    )
+
+
+SECONDS = (0.2, 1.0, 5.0, 15.0, 70.0)
+"""By how much the clock moves: less than the debounce's longest wait, and past every age."""

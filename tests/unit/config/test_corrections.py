@@ -28,7 +28,7 @@ CORDON = Correction.CORDON_ALONE
         (["cordonAlone", "cordonAlone"], frozenset({CORDON})),
         ([CORDON], frozenset({CORDON})),
     ],
-    ids=repr,
+    ids=lambda value: repr(sorted(value) if isinstance(value, frozenset) else value),
 )
 def test_a_setting_is_read(setting: object, corrections: Corrections) -> None:
     assert parse_corrections(setting) == corrections

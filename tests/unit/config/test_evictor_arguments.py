@@ -45,7 +45,7 @@ Document = dict[str, object]
         ),
         ({"evictDaemonSetPods": True, "podProtections": {}}, {"DaemonSetPods"}, set()),
     ],
-    ids=repr,
+    ids=lambda value: repr(sorted(value) if isinstance(value, set) else value),
 )
 def test_protections_in_force(document: Document, off: set[str], on: set[str]) -> None:
     protections = DefaultEvictorArguments.read(document).protections

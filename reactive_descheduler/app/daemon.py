@@ -68,6 +68,7 @@ log = get_logger("daemon")
 LOOK_UP_EVERY = 5.0
 """Seconds between looks for Pods that were assumed going for too long."""
 CLOCK_LOOK_EVERY = 1.0
+CYCLE_LOOK_EVERY = 1.0
 FLUSH_WITHIN = 3.0
 """Seconds for the last Kubernetes Events at the end."""
 
@@ -79,7 +80,7 @@ async def read_policy(settings: RunSettings) -> LoadedPolicy:
         OSError: it cannot be read.
         PolicyError: it is refused.
     """
-    text = await anyio.Path(settings.policy_config_file).read_text(encoding="utf-8")
+    text = await anyio.Path(settings.policy_config_file).read_bytes()
     return load_policy(
         text,
         source=settings.policy_config_file,
@@ -205,6 +206,7 @@ class Daemon:
             for name, task in (
                 ("events", self._events.run),
                 ("clock", self._watch_clock),
+                ("cycle", self._watch_cycle),
                 ("look-up", self._look_up_overdue),
                 ("collector", self._collector.run),
                 ("loop-lag", partial(watch_loop_lag, self._on_lag, clock=self._clock)),
@@ -296,6 +298,25 @@ class Daemon:
                 # Timers were set by the old clock: what waits for a time is asked again.
                 self.core.bus.look_at_everything(low=True)
                 self.core.dispatcher.wake_all()
+
+    async def _watch_cycle(self) -> None:
+        """Say when the policy's nodes become too few to do anything, and when they no longer are.
+
+        Somebody who tries this on a cluster of one node would wonder for long otherwise.
+        """
+        told = True
+        while True:
+            await anyio.sleep(CYCLE_LOOK_EVERY)
+            if self._live and self.core.cycle.alive != told:
+                told = self.core.cycle.alive
+                if told:
+                    log.info("Enough ready nodes: at work again")
+                else:
+                    log.warning(
+                        "Fewer than 2 of the policy's nodes are ready: nothing is evicted",
+                        nodes=len(self.core.lister.nodes()),
+                        node_selector=self._policy.node_selector,
+                    )
 
     async def _look_up_overdue(self) -> None:
         """Ask the API server about Pods that should be seen going and are not (design 5.2)."""

@@ -186,3 +186,14 @@ def test_a_refused_policy_has_a_line_for_each_mistake(tmp_path: Path) -> None:
     lines = [line for line in done.stderr.splitlines() if line.startswith(f"error: {policy}:")]
     assert len(lines) == 2
     assert "nodeSelector" in lines[0]
+
+
+@pytest.mark.parametrize(
+    "command", ["validate", "plan --policy-config-file", "run --policy-config-file"]
+)
+def test_a_policy_that_is_no_text_is_refused_by_every_command(command: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy"
+    policy.write_bytes(b"a: \xff")
+    done = CliRunner().invoke(program, [*command.split(), str(policy)])
+    assert done.exit_code == ExitCode.USAGE
+    assert done.stderr.startswith(f"error: {policy}: is not UTF-8")

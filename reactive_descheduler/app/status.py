@@ -93,6 +93,7 @@ class Status:
             "streams": [each._asdict() for each in self._streams.statistics()],
             "streamAges": self._streams.all_ages(),
             "cycleNodes": len(core.cycle),
+            "resting": not core.cycle.alive,
             "queue": core.queue.statistics()._asdict(),
             "bus": self._bus(),
             "keys": core.parking.statistics()._asdict(),

@@ -139,9 +139,9 @@ class MetricsHook:
 
 
 class LogHook:
-    """Logs with upstream's keys (`pod`, `reason`, `strategy`, `node`, `profile`): an eviction at
-    verbosity 1, a refused or waiting candidate at 4; a request that failed is an error, or a
-    warning where it passes by itself."""
+    """Logs with upstream's keys (`pod`, `reason`, `strategy`, `node`, `profile`): an eviction
+    always (upstream: from verbosity 1 on), a refused or waiting candidate at 4; a request that
+    failed is an error, or a warning where it passes by itself."""
 
     def __init__(self, log: Logger, profile_name: ProfileName) -> None:
         self._log = log
@@ -174,9 +174,9 @@ class LogHook:
             "profile": self._profile_name(candidate.key.profile),
         }
         if answer is Answer.EVICTED:
-            self._log.verbose(1, "Evicted pod", **fields)
+            self._log.info("Evicted pod", **fields)
         elif answer is Answer.DRY_RUN:
-            self._log.verbose(1, "Evicted pod in dry run mode", **fields)
+            self._log.info("Evicted pod in dry run mode", **fields)
         else:
             say = self._log.warning if answer in _PASSING else self._log.error
             say(

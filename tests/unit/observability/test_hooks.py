@@ -190,8 +190,8 @@ def test_a_broken_hook_is_counted_and_disturbs_no_other(
 @pytest.mark.parametrize(
     ("answer", "level", "message"),
     [
-        (Answer.EVICTED, "debug", "Evicted pod"),
-        (Answer.DRY_RUN, "debug", "Evicted pod in dry run mode"),
+        (Answer.EVICTED, "info", "Evicted pod"),
+        (Answer.DRY_RUN, "info", "Evicted pod in dry run mode"),
         (Answer.BUDGET, "warning", "Error evicting pod"),
         (Answer.SERVER_ERROR, "error", "Error evicting pod"),
     ],

@@ -15,10 +15,10 @@ from reactive_descheduler.api.errors import Unreachable
 from reactive_descheduler.api.eviction import Answer, Candidate, Held, Rejection, Stop, Verdict
 from reactive_descheduler.app.core import Core
 from reactive_descheduler.app.pass_driver import PassLedger, PassReport, Refusal
+from reactive_descheduler.app.policy import pass_limits
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.corrections import Correction
 from reactive_descheduler.controller.full_pass import full_pass, views
-from reactive_descheduler.evictor.gates.limits import Limits, PassLimits
 from reactive_descheduler.framework.gate import Gate
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.observability.hooks import Hooks
@@ -44,16 +44,9 @@ class OnePass:
         Raises Unreachable if something held everything for too long.
         """
         core, now = self._core, self._clock.now()
-        limits = core.policy.limits
         ledger = PassLedger(
             now=now,
-            limits=PassLimits(
-                Limits(
-                    total=limits.total,
-                    per_node=limits.per_node,
-                    per_namespace=limits.per_namespace,
-                )
-            ),
+            limits=pass_limits(core.policy),
             one_offer=Correction.ONE_OFFER_PER_PASS in core.policy.corrections,
             shown_going=None,
         )

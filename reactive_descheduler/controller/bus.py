@@ -65,7 +65,7 @@ class Statistics(NamedTuple):
     keys: Mapping[tuple[str, str], int]
     """Keys put on the queue by a change, by action and strategy."""
     narrow_errors: Mapping[str, int]
-    """Exceptions in `narrow` functions by strategy; each counted as "yes"."""
+    """Exceptions of strategies when asked which keys a change concerns; each taken for "yes"."""
 
 
 class EventBus:
@@ -158,7 +158,10 @@ class EventBus:
             self._queue.add(WholePass(profile, name, low), low=low)
 
     def slice_of(self, whole: WholePass) -> None:
-        """Put the next keys of a whole pass on the queue, and the pass itself if there are more."""
+        """Put the next keys of a whole pass on the queue, and the pass itself if there are more.
+
+        Raises whatever the strategy does when asked for its keys; the next call starts anew.
+        """
         keys = self._passes.get(whole)
         if keys is None:
             strategy = self._strategies[whole.profile, whole.strategy]
@@ -200,20 +203,26 @@ class EventBus:
         self._wake_held([ClusterEvent(actions, ref) for ref in refs])
 
     def _subscribed(self, change: Change, actions: Action) -> Iterable[Key]:
-        for strategy in self._strategies.values():
+        for (profile, name), strategy in self._strategies.items():
             for subscription in strategy.EVENTS:
                 if hit := subscription.action & actions:
-                    for key in self._narrowed(strategy, subscription, change):
+                    try:
+                        keys = self._narrowed(strategy, subscription, change)
+                    except Exception:  # doubt means run: any key may be meant
+                        self._narrow_errors[name] += 1
+                        self._queue.add(WholePass(profile, name, low=False))
+                        continue
+                    for key in keys:
                         self._count(hit, key)
                         yield key
 
     def _narrowed(
         self, strategy: Strategy, subscription: Subscription, change: Change
-    ) -> Iterable[Key]:
+    ) -> Sequence[Key]:
         keys = strategy.keys_for(subscription.scope, change, self._lister)
         narrow = subscription.narrow
         if narrow is None:
-            return keys
+            return list(keys)
         found = []
         for key in keys:
             try:

@@ -82,7 +82,8 @@ class ReconcileLoop:
         self._observer = observer
         self._surprising: set[Key] = set()
         self.failures: dict[Key, Failure] = {}
-        """Keys whose last evaluation raised."""
+        """Keys whose last evaluation raised; one without a unit where the strategy could not name
+        its keys."""
         self.runs: Counter[str] = Counter()
         """Evaluations by strategy."""
 
@@ -113,7 +114,7 @@ class ReconcileLoop:
             if isinstance(item, HeldKey):
                 self._dispatcher.wake_key(item.key)
             elif isinstance(item, WholePass):
-                self._bus.slice_of(item)
+                self._pass_on(item)
             else:
                 self._reconcile_key(item, due.since)
         finally:
@@ -128,6 +129,15 @@ class ReconcileLoop:
                 await asyncio.sleep(0)
                 began = self._clock.monotonic()
 
+    def _pass_on(self, whole: WholePass) -> None:
+        of_all = Key(whole.profile, whole.strategy, ())
+        try:
+            self._bus.slice_of(whole)
+        except Exception as error:
+            self._note_failure(of_all, error, again=whole)
+        else:
+            self.failures.pop(of_all, None)
+
     def _reconcile_key(self, key: Key, since: float | None) -> None:
         found_by_resync = key in self._bus.resynced
         self._bus.resynced.discard(key)
@@ -138,7 +148,9 @@ class ReconcileLoop:
             self._fail(key, error)
             return
         self.failures.pop(key, None)
-        if found_by_resync and self._is_surprise(key, evaluated):
+        if not found_by_resync:
+            self._surprising.discard(key)
+        elif self._is_surprise(key, evaluated):
             return
         now = self._clock.now()
         change_seen = None
@@ -180,6 +192,12 @@ class ReconcileLoop:
         return False
 
     def _fail(self, key: Key, error: Exception) -> None:
+        # Nothing is evicted on the word of an evaluation that failed later.
+        self._parking.remember(key, Evaluated())
+        self._dispatcher.offer(key, (), urgency=0, change_seen=None)
+        self._note_failure(key, error, again=key)
+
+    def _note_failure(self, key: Key, error: Exception, *, again: Item) -> None:
         before = self.failures.get(key)
         attempts = before.attempts + 1 if before is not None else 1
         self.failures[key] = Failure(attempts, f"{type(error).__name__}: {error}")
@@ -192,8 +210,5 @@ class ReconcileLoop:
                 exc_info=error,
             )
         self._observer.failed(key, error)
-        # Nothing is evicted on the word of an evaluation that failed later.
-        self._parking.remember(key, Evaluated())
-        self._dispatcher.offer(key, (), urgency=0, change_seen=None)
         delay = min(_RETRY_FIRST * 2 ** (attempts - 1), _RETRY_LONGEST)
-        self._queue.add_at(key, self._clock.monotonic() + delay)
+        self._queue.add_at(again, self._clock.monotonic() + delay)

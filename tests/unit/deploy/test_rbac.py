@@ -1,0 +1,122 @@
+"""The rights follow the policy."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reactive_descheduler.app.rbac import needed_rules
+from reactive_descheduler.cli import program
+from reactive_descheduler.config.load import load_policy
+from reactive_descheduler.strategies import PLUGINS
+
+SOME_CLASSES = (
+    "{podProtections: {extraEnabled: [PodsWithPVC],"
+    " config: {PodsWithPVC: {protectedStorageClasses: [{name: local}]}}}}"
+)
+
+
+def policy_text(evictor: str) -> str:
+    return f"""
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: p
+  pluginConfig:
+  - name: DefaultEvictor
+    args: {evictor}
+  plugins:
+    deschedule: {{enabled: [RemovePodsViolatingNodeTaints]}}
+"""
+
+
+def rights(evictor: str, *, dry_run: bool = False) -> set[tuple[str, str, str]]:
+    """(group, resource, verb) of every rule."""
+    policy = load_policy(policy_text(evictor), source="test", plugins=PLUGINS)
+    return {
+        (rule.group, rule.resource, verb)
+        for rule in needed_rules(policy, dry_run=dry_run)
+        for verb in rule.verbs
+    }
+
+
+def watching(group: str, resource: str) -> set[tuple[str, str, str]]:
+    return {(group, resource, "list"), (group, resource, "watch")}
+
+
+USUAL = {
+    *watching("", "nodes"),
+    *watching("", "pods"),
+    *watching("", "namespaces"),
+    *watching("policy", "poddisruptionbudgets"),
+    ("", "pods", "get"),
+    ("", "pods/eviction", "create"),
+    ("events.k8s.io", "events", "create"),
+    ("events.k8s.io", "events", "patch"),
+}
+
+
+@pytest.mark.parametrize(
+    ("evictor", "more"),
+    [
+        pytest.param("{}", set(), id="nothing special"),
+        pytest.param("{priorityThreshold: {value: 5}}", set(), id="threshold by value"),
+        pytest.param(
+            "{priorityThreshold: {name: high}}",
+            {("scheduling.k8s.io", "priorityclasses", "list")},
+            id="threshold by name",
+        ),
+        pytest.param(
+            "{podProtections: {extraEnabled: [PodsWithPVC]}}", set(), id="all claims protect"
+        ),
+        pytest.param(
+            SOME_CLASSES,
+            watching("", "persistentvolumeclaims"),
+            id="claims of some classes protect",
+        ),
+    ],
+)
+def test_a_policy_gets_what_it_needs_and_nothing_else(
+    evictor: str, more: set[tuple[str, str, str]]
+) -> None:
+    assert rights(evictor) == USUAL | more
+
+
+def test_a_dry_run_goes_without_the_right_to_evict() -> None:
+    assert rights("{}", dry_run=True) == USUAL - {("", "pods/eviction", "create")}
+
+
+def test_the_right_to_evict_comes_first_for_overlays_to_take_it_away() -> None:
+    policy = load_policy(policy_text("{}"), source="test", plugins=PLUGINS)
+    assert needed_rules(policy)[0].resource == "pods/eviction"
+
+
+def test_names_are_those_asked_for(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    file.write_text(policy_text("{}"))
+    with pytest.raises(SystemExit, match="0"):
+        program.main(
+            [
+                *("rbac", "-f", str(file), "-o", "json"),
+                *("--namespace", "ops", "--service-account", "mover"),
+            ]
+        )
+    role, binding = json.loads(capsys.readouterr().out)["items"]
+    assert role["metadata"]["name"] == binding["metadata"]["name"] == "mover"
+    assert binding["roleRef"]["name"] == "mover"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "mover", "namespace": "ops"}]
+
+
+def test_a_refused_policy_gets_no_rights(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    file.write_text(policy_text("{priorityTreshold: {}}"))
+    with pytest.raises(SystemExit, match="2"):
+        program.main(["rbac", "-f", str(file)])
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert "priorityTreshold" in printed.err

@@ -50,7 +50,22 @@ def test_quantity_is_read_exactly(text: str | float, nanos: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", ".", "m", "1KI", "1ki", "1mm", "1 Gi", "1e", "1e1.5", "0x10", "1_000", "nan", "\u0661", "--1"],
+    [
+        "",
+        ".",
+        "m",
+        "1KI",
+        "1ki",
+        "1mm",
+        "1 Gi",
+        "1e",
+        "1e1.5",
+        "0x10",
+        "1_000",
+        "nan",
+        "\u0661",
+        "--1",
+    ],
 )
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity"):

@@ -121,8 +121,13 @@ class Core:
         """Look at everything at low priority, as a backstop."""
         self.bus.look_at_everything(low=True)
 
+    def confirm(self, uid: str) -> None:
+        """A look-up told that a Pod assumed going is: assume it until the watch shows it too."""
+        self.dispatcher.confirm(uid)
+        self.dispatcher.wake(self.gates.lane.resolved(uid))
+
     def resolve(self, uid: str, *, key: Key | None = None) -> None:
-        """A look-up told that a Pod assumed going stays, or is gone: assume no longer."""
+        """A look-up told that a Pod assumed going stays: assume no longer."""
         self.assumed.drop(uid)
         self.dispatcher.wake(self.gates.lane.resolved(uid))
         if key is not None:

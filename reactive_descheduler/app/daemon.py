@@ -336,7 +336,10 @@ class Daemon:
             self.core.assumed.keep(pod.uid, self._clock.now())
             return
         stays = found is not None and found.uid == pod.uid and found.deleted is None
-        self.core.resolve(pod.uid, key=assumption.outcome.candidate.key if stays else None)
+        if stays:
+            self.core.resolve(pod.uid, key=assumption.outcome.candidate.key)
+        else:
+            self.core.confirm(pod.uid)
 
     def _record(self, pod: Pod, *, reason: str, note: str, warning: bool) -> None:
         self._events.record(regarding_pod(pod), reason=reason, note=note, warning=warning)

@@ -16,6 +16,9 @@ from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.cache.gone import GonePods
 
 ASSUME_FOR = timedelta(seconds=60)
+MEANS_GOING = frozenset({Answer.EVICTED, Answer.UNKNOWN, Answer.NOT_FOUND, Answer.UID_CONFLICT})
+"""Answers after which the Pod goes, may go, or is gone already and only our watch is behind: a
+request for it would be sent again and again until the watch has come up."""
 
 
 class Assumption(NamedTuple):
@@ -52,14 +55,12 @@ class Assumed:
         """
         uid = outcome.candidate.pod.uid
         seen_going = self._in_flight.pop(uid, False)
-        if outcome.answer not in (Answer.EVICTED, Answer.UNKNOWN):
+        if seen_going or outcome.answer not in MEANS_GOING:
             self.drop(uid)
-        elif seen_going:
-            self.drop(uid)
-            return outcome._replace(answer=Answer.EVICTED)
         else:
             self._going[uid] = Assumption(outcome, outcome.ended)
-        return outcome
+        lost = seen_going and outcome.answer is Answer.UNKNOWN
+        return outcome._replace(answer=Answer.EVICTED) if lost else outcome
 
     def on_change(self, change: Change) -> EvictionOutcome | None:
         """Drop the assumption once the watch shows what became of the Pod.
@@ -81,6 +82,18 @@ class Assumed:
         self.pods.drop(uid)
         self._counts_again(uid)
         return self._going.pop(uid, None)
+
+    def confirm(self, uid: str, now: datetime) -> EvictionOutcome | None:
+        """A look-up found the Pod going: assume that until the watch shows it too.
+
+        Returns the outcome of a request whose answer was lost, as `on_change` does.
+        """
+        assumption = self._going.get(uid)
+        if assumption is None:
+            return None
+        outcome = assumption.outcome
+        self._going[uid] = Assumption(outcome._replace(answer=Answer.EVICTED), now)
+        return outcome if outcome.answer is Answer.UNKNOWN else None
 
     def keep(self, uid: str, now: datetime) -> None:
         """Assume for another while: it could not be looked up."""

@@ -122,9 +122,19 @@ class Dispatcher:
         now = self._clock.now()
         lost = self._assumed.on_change(change)
         if lost is not None:
-            # The answer never came, but the Pod goes: the request was granted.
-            self._observer.answered(lost._replace(answer=Answer.EVICTED, ended=now))
+            self._granted(lost, now)
         return [event for gate in self._gates for event in gate.on_change(change, now)]
+
+    def confirm(self, uid: str) -> None:
+        """A look-up told that a Pod that was assumed going is."""
+        now = self._clock.now()
+        lost = self._assumed.confirm(uid, now)
+        if lost is not None:
+            self._granted(lost, now)
+
+    def _granted(self, lost: EvictionOutcome, now: datetime) -> None:
+        """The answer never came, but the Pod goes: the request was granted."""
+        self._observer.answered(lost._replace(answer=Answer.EVICTED, ended=now))
 
     def wake(self, events: Iterable[ClusterEvent]) -> None:
         """Return to the running order what waits for these, and look whether something may go."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactive_descheduler.sandbox.apiserver.resources import RESOURCES
+from reactive_descheduler.sandbox.apiserver.resources import RESOURCES, REVIEWS
 from reactive_descheduler.sandbox.apiserver.status import NotServed
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ VERSION: JsonObject = {
     "platform": "linux/amd64",
 }
 
+_SERVED = (*RESOURCES, *REVIEWS)
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 # Subresource: kind, group and version where they are not the resource's own, verbs.
 _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
@@ -43,13 +44,13 @@ def discover(path: str) -> JsonObject:
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"]}
         case ["apis"]:
-            groups = sorted({r.group for r in RESOURCES if r.group})
+            groups = sorted({r.group for r in _SERVED if r.group})
             return {
                 "kind": "APIGroupList",
                 "apiVersion": "v1",
                 "groups": [_group(name) for name in groups],
             }
-        case ["apis", name] if any(r.group == name for r in RESOURCES):
+        case ["apis", name] if any(r.group == name for r in _SERVED):
             return {"kind": "APIGroup", "apiVersion": "v1", **_group(name)}
         case ["api" | "apis", *rest]:
             return _resource_list("/".join(rest))
@@ -68,7 +69,7 @@ def _group(name: str) -> JsonObject:
 
 
 def _resource_list(api_version: str) -> JsonObject:
-    served = [r for r in RESOURCES if r.api_version == api_version]
+    served = [r for r in _SERVED if r.api_version == api_version]
     if not served:
         raise NotServed
     return {
@@ -85,7 +86,7 @@ def _entries(resource: Resource) -> list[JsonObject]:
         "singularName": resource.kind.lower(),
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": _VERBS,
+        "verbs": ["create"] if resource in REVIEWS else _VERBS,
         "shortNames": list(resource.short_names),
     }
     if resource.plural in ("pods", "deployments", "replicasets", "daemonsets", "statefulsets"):

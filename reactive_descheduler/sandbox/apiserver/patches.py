@@ -35,30 +35,37 @@ _MERGE_KEYS = {
     "hostIPs": ("ip",),
     "resourceClaims": ("name",),
 }
+_TYPES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+)
 _PRIMITIVE_SETS = frozenset({"finalizers", "podCIDRs"})
 _DELETE_PRIMITIVES = "$deleteFromPrimitiveList/"
 _ORDER = "$setElementOrder/"
 
 
+def check_patch_type(content_type: str) -> None:
+    """Raises ApiError 415 for what is none of the three."""
+    if content_type in _TYPES:
+        return
+    if content_type.startswith("application/apply-patch"):
+        raise ApiError(415, "the sandbox does not serve server-side apply")
+    message = "the body of the request was in an unknown format - accepted media types include: "
+    raise ApiError(415, message + ", ".join(_TYPES))
+
+
 def apply_patch(document: JsonObject, patch: object, content_type: str) -> JsonObject:
     """The patched document; the one given is changed and must not be used afterwards.
 
-    Raises ApiError 415 for another content type, 400 or 422 for a patch that does not apply.
+    Raises ApiError 400 or 422 for a patch that does not apply.
     """
     match content_type:
         case "application/merge-patch+json":
             return _as_object(merge(document, _as_object(patch)))
         case "application/strategic-merge-patch+json":
             return strategic(document, _as_object(patch))
-        case "application/json-patch+json":
-            return _as_object(json_patch(document, patch))
-    supported = "application/json-patch+json, application/merge-patch+json, "
-    supported += "application/strategic-merge-patch+json"
-    raise ApiError(
-        415,
-        f"the body of the request was in an unknown format - accepted media types include: "
-        f"{supported}",
-    )
+    return _as_object(json_patch(document, patch))
 
 
 def _as_object(value: object) -> JsonObject:

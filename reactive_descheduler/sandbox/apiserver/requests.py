@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from reactive_descheduler.sandbox.apiserver import protobuf
 from reactive_descheduler.sandbox.apiserver.event_forms import stored_as
 from reactive_descheduler.sandbox.apiserver.resources import (
     BY_PATH,
     GROUP_VERSIONS,
     NAMESPACES,
+    PODS,
     Resource,
 )
 from reactive_descheduler.sandbox.apiserver.selectors import (
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reactive_descheduler.sandbox.apiserver.selectors import Predicate
+
+_OF_CONTAINERS = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,9 @@ def parse_path(path: str) -> Target:
         raise unknown_path()
     if bool(namespace) > resource.namespaced or (name and resource.namespaced and not namespace):
         raise unknown_path()
+    if resource is PODS and subresource in _OF_CONTAINERS:
+        message = f"the sandbox runs no containers, so it does not serve pods/{subresource}"
+        raise ApiError(405, message, details={})
     known = (*resource.subresources, "status") if resource.has_status else resource.subresources
     if subresource and subresource not in known:
         raise unknown_path()
@@ -146,13 +153,15 @@ def _number(source: str, what: str) -> int:
 
 
 def decode_body(body: bytes, content_type: str) -> JsonObject:
-    """The JSON object that a request's body is.
+    """The object that a request's body is, in JSON or protobuf.
 
-    Raises ApiError 415 for other formats, 400 for broken JSON or none.
+    Raises ApiError 415 for other formats, 400 for a broken body or none.
     """
+    if content_type == protobuf.MEDIA_TYPE:
+        return protobuf.decode_protobuf(body)
     if content_type not in ("application/json", "application/octet-stream"):
         message = "the body of the request was in an unknown format - accepted media types include:"
-        raise ApiError(415, f"{message} application/json")
+        raise ApiError(415, f"{message} application/json, {protobuf.MEDIA_TYPE}")
     document = decode_json(body)
     if not isinstance(document, dict):
         raise ApiError(400, "the body of the request is no JSON object")

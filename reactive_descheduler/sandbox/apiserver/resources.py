@@ -98,6 +98,17 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("events.k8s.io", "v1", "events", "Event", short_names=("ev",)),
 )  # fmt: skip
 
+# Questions that are answered and not stored.
+REVIEWS: tuple[Resource, ...] = (
+    Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False),
+    Resource(
+        "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False
+    ),
+    Resource(
+        "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False
+    ),
+)
+
 BY_PATH = {(r.group, r.version, r.plural): r for r in RESOURCES}
 GROUP_VERSIONS = {(r.group, r.version) for r in RESOURCES}
 BY_KIND = {(r.api_version, r.kind): r for r in RESOURCES}

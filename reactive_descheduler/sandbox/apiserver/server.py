@@ -14,9 +14,17 @@ import anyio
 import orjson
 from aiohttp import web
 
-from reactive_descheduler.sandbox.apiserver import binding, discovery, eviction, openapi, scale
+from reactive_descheduler.sandbox.apiserver import (
+    binding,
+    discovery,
+    eviction,
+    openapi,
+    reviews,
+    scale,
+)
 from reactive_descheduler.sandbox.apiserver.event_forms import stored_as, to_stored
 from reactive_descheduler.sandbox.apiserver.lists import list_objects
+from reactive_descheduler.sandbox.apiserver.patches import check_patch_type
 from reactive_descheduler.sandbox.apiserver.registry import Registry
 from reactive_descheduler.sandbox.apiserver.requests import (
     Target,
@@ -132,6 +140,9 @@ class ApiServer:
             return _json(orjson.dumps(discovery.discover(path)))
         if openapi.is_openapi(path):
             return _json(orjson.dumps(openapi.describe(path)))
+        if reviews.is_review(path):
+            question = decode_body(await request.read(), request.content_type)
+            return _json(orjson.dumps(reviews.answer(path, question)), 201)
         target = parse_path(path)
         verb = _verb(request, target)
         body = await request.read()
@@ -154,6 +165,8 @@ class ApiServer:
             document = decode_body(body, request.content_type)
             act(self.registry, target.key, document, dry_run=_is_dry_run(request))
             return _json(orjson.dumps(success(201)), 201)
+        if verb == "patch":
+            check_patch_type(request.content_type)
         if target.subresource == "scale":
             return self._scale(request, verb, target, body)
         match verb:

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import Candidate, Decision, EvictionOutcome, Held
 from reactive_descheduler.app.core import Core
 from reactive_descheduler.app.streams import Streams
@@ -123,10 +124,19 @@ class Status:
         return {**bus._asdict(), "keys": keys}
 
     def degraded(self) -> list[str]:
-        """Return the strategies of which every key that is remembered fails."""
-        failing = {key.strategy for key in self._core.loop.failures}
-        working = {key.strategy for key in self._core.parking}
-        return sorted(failing - working)
+        """Return the strategies of which every key fails."""
+        failures = self._core.loop.failures
+        failing = {(key.profile, key.strategy) for key in failures}
+        return sorted({name for profile, name in failing if self._all_fail(profile, name)})
+
+    def _all_fail(self, profile: int, name: str) -> bool:
+        of_profile = self._core.profiles[profile]
+        strategies = (*of_profile.deschedule, *of_profile.balance)
+        strategy = next(each for each in strategies if name == each.NAME)
+        failures = self._core.loop.failures
+        if Key(profile, name, ()) in failures:
+            return True  # it cannot even name its keys
+        return all(key in failures for key in strategy.keys_of(self._core.live))
 
     def held_by_gate(self) -> Counter[str]:
         return Counter(

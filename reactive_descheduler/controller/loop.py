@@ -201,6 +201,9 @@ class ReconcileLoop:
         before = self.failures.get(key)
         attempts = before.attempts + 1 if before is not None else 1
         self.failures[key] = Failure(attempts, f"{type(error).__name__}: {error}")
+        self._observer.failed(key, error)
+        delay = min(_RETRY_FIRST * 2 ** (attempts - 1), _RETRY_LONGEST)
+        self._queue.add_at(again, self._clock.monotonic() + delay)
         if before is None:
             log.error(
                 "strategy failed on a key",
@@ -209,6 +212,3 @@ class ReconcileLoop:
                 unit=key.unit,
                 exc_info=error,
             )
-        self._observer.failed(key, error)
-        delay = min(_RETRY_FIRST * 2 ** (attempts - 1), _RETRY_LONGEST)
-        self._queue.add_at(again, self._clock.monotonic() + delay)

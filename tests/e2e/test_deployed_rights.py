@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import aiohttp
 import pytest
 import yaml
 
@@ -25,6 +23,7 @@ from tests.e2e.api import Api, Pod, eventually
 from tests.e2e.conftest import kubectl
 from tests.e2e.descheduler import Descheduler, running_descheduler
 from tests.e2e.objects import make_deployment
+from tests.e2e.probes import free_port, probe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -61,14 +60,8 @@ class Running:
     readyz: str
 
     async def ready(self) -> tuple[int, str]:
-        """Status and text of /readyz; (0, "") before it serves."""
-        connector = aiohttp.TCPConnector(ssl=False)  # the certificate signs itself
-        async with aiohttp.ClientSession(connector=connector) as session:
-            try:
-                async with session.get(self.readyz) as response:
-                    return response.status, await response.text()
-            except aiohttp.ClientConnectionError:
-                return 0, ""
+        """Status and text of /readyz."""
+        return await probe(self.readyz)
 
     async def says(self, text: str) -> None:
         async def said() -> bool:
@@ -92,9 +85,7 @@ async def running(
     write_kubeconfig(
         kubeconfig, server=plane.server, token=token, authority=plane.directory / "ca.crt"
     )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     async with running_descheduler(
         f"--secure-port={port}",
         "--bind-address=127.0.0.1",

@@ -143,3 +143,5 @@ class Decision(NamedTuple):
     by: str
     reason: str
     change_seen: datetime | None
+    until: datetime | None = None
+    """`held`: when it is asked again for the time alone; None if only a change lets it go."""

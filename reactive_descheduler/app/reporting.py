@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from reactive_descheduler.api.changes import Key
+from reactive_descheduler.api.changes import At, Key
 from reactive_descheduler.api.eviction import (
     Candidate,
     Decision,
@@ -47,7 +47,8 @@ class Reporter:
         self._metrics.resync_findings.labels(key.strategy).inc()
 
     def held(self, entry: Queued, held: Held) -> None:
-        self._decide(entry, "held", held.by, held.reason)
+        until = min((wake.time for wake in held.wakes if isinstance(wake, At)), default=None)
+        self._decide(entry, "held", held.by, held.reason, until=until)
 
     def rejected(self, entry: Queued, rejection: Rejection) -> None:
         self._decide(entry, "rejected", rejection.by, rejection.reason)
@@ -62,9 +63,17 @@ class Reporter:
     def answered(self, outcome: EvictionOutcome) -> None:
         self._hooks.on_outcome(outcome)
 
-    def _decide(self, entry: Queued, verdict: str, by: str, reason: str) -> None:
-        candidate = entry.candidate
+    def _decide(
+        self,
+        entry: Queued,
+        verdict: str,
+        by: str,
+        reason: str,
+        *,
+        until: datetime | None = None,
+    ) -> None:
+        candidate, now = entry.candidate, self._clock.now()
         profile = self._profile_names[candidate.key.profile]
         self._hooks.on_decision(
-            Decision(self._clock.now(), profile, candidate, verdict, by, reason, entry.change_seen)
+            Decision(now, profile, candidate, verdict, by, reason, entry.change_seen, until)
         )

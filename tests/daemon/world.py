@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -179,7 +180,7 @@ async def world(
     clock = LoopClock(START)
     loaded = load_policy(policy, source="policy.yaml", plugins=PLUGINS)
     async with running_sandbox(tls=False, controllers=False, clock=clock) as cluster:
-        cluster.load(objects if objects is not None else small_cluster())
+        cluster.load(deepcopy(list(objects)) if objects is not None else small_cluster())
         for fault in faults:
             cluster.faults.add(fault)
         requests = cluster.faults.add(Fault(verb="create", resource="pods/eviction"))

@@ -11,6 +11,7 @@ import click
 import pytest
 import yaml
 
+from reactive_descheduler import __version__
 from reactive_descheduler.app.daemon import FLUSH_WITHIN
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.cli import program
@@ -152,6 +153,10 @@ def test_the_process_has_no_more_power_than_it_needs() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+
+
+def test_the_image_is_of_this_version() -> None:
+    assert container(BASE, "image") == f"reactive-descheduler:{__version__}"
 
 
 def test_there_is_one_at_a_time() -> None:

@@ -49,6 +49,9 @@ from reactive_descheduler.observability.hooks import Hook, Hooks
 from reactive_descheduler.observability.logs import get_logger
 from reactive_descheduler.observability.metrics import Metrics
 
+_LATE = timedelta(seconds=5)
+"""By which a key may be evaluated later than its debounce says, on a busy machine."""
+
 StreamAges = Callable[[], Mapping[str, float]]
 
 
@@ -160,7 +163,9 @@ def build_core(
     def breaks(key: Key, cause: Cause, change: Change) -> bool:
         return strategies[key.profile, key.strategy].breaks(cause, change)
 
-    causes = Causes(breaks)
+    debounces = _debounces(settings, strategies)
+    longest = max((each.max_wait for each in debounces.values()), default=0.0)
+    causes = Causes(breaks, longest_batch=timedelta(seconds=longest) + _LATE)
     bucket = TokenBucket(settings.rate_limit.evictions_per_second, settings.rate_limit.burst, clock)
     gates = _gates(policy, surroundings, lister=lister, causes=causes, bucket=bucket)
     evictions = EvictionQueue(timer=lambda key, time: bus.look_at(HeldKey(key), time))
@@ -191,7 +196,7 @@ def build_core(
         queue,
         parking,
         strategies=strategies,
-        debounce=_debounces(settings, strategies),
+        debounce=debounces,
         lister=live,
         cycle=cycle,
         clock=clock,

@@ -7,7 +7,8 @@ debounce batch, the cause is back before anybody evaluates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -30,8 +31,13 @@ def identity(cause: Cause) -> Identity:
 
 
 class Causes:
-    def __init__(self, breaks: Breaks) -> None:
+    """`longest_batch`: how long changes may be gathered before a key is evaluated."""
+
+    def __init__(self, breaks: Breaks, *, longest_batch: timedelta) -> None:
         self._breaks = breaks
+        self._longest_batch = longest_batch
+        self._recent: deque[tuple[datetime, Ref]] = deque()
+        self._recent_of: dict[Ref, deque[tuple[datetime, Change]]] = {}
         self._began: dict[Identity, datetime] = {}
         self._holders: dict[Identity, dict[Key, Cause]] = {}
         self._of_key: dict[Key, set[Identity]] = {}
@@ -49,14 +55,11 @@ class Causes:
             cause = candidate.cause
             ident = identity(cause)
             current.add(ident)
-            holders = self._holders.setdefault(ident, {})
-            holders[key] = cause
-            for ref in cause.objects:
-                self._on_object.setdefault(ref, set()).add(ident)
+            self._hold(ident, key, cause)
             if ident not in self._began:
                 # After a break the time at which the cause came back is not known, only that it is
                 # after `since`; the later time is the safe one.
-                broken = ident in self._broken
+                broken = ident in self._broken or self._broke_since(since, key, cause)
                 self._began[ident] = now if broken else since
                 self._broken.pop(ident, None)
         if current:
@@ -67,6 +70,7 @@ class Causes:
     def on_change(self, change: Change, now: datetime) -> bool:
         """Restart every cause that this change interrupts; say whether there was one."""
         found = False
+        self._remember(change, now)
         for ident in tuple(self._on_object.get(change.ref, ())):
             holders = self._holders.get(ident)
             if not holders:
@@ -93,6 +97,35 @@ class Causes:
         """Return the causes that hold now."""
         return self._holders.keys()
 
+    def _hold(self, ident: Identity, key: Key, cause: Cause) -> None:
+        holders = self._holders.setdefault(ident, {})
+        before = holders.get(key)
+        holders[key] = cause
+        for ref in cause.objects:
+            self._on_object.setdefault(ref, set()).add(ident)
+        if before is not None and before.objects != cause.objects:
+            self._let_go(before, ident, holders)
+
+    def _remember(self, change: Change, now: datetime) -> None:
+        """Keep what may have interrupted a cause that no evaluation has offered yet."""
+        while self._recent and self._recent[0][0] < now - self._longest_batch:
+            _, ref = self._recent.popleft()
+            changes = self._recent_of[ref]
+            changes.popleft()
+            if not changes:
+                del self._recent_of[ref]
+        if change.old is not None:  # what is new has interrupted nothing
+            self._recent.append((now, change.ref))
+            self._recent_of.setdefault(change.ref, deque()).append((now, change))
+
+    def _broke_since(self, since: datetime, key: Key, cause: Cause) -> bool:
+        """Say whether a cause left, and came back, within the batch that it is first seen in."""
+        return any(
+            at >= since and self._is_broken(key, cause, change)
+            for ref in cause.objects
+            for at, change in self._recent_of.get(ref, ())
+        )
+
     def _is_broken(self, key: Key, cause: Cause, change: Change) -> bool:
         try:
             return self._breaks(key, cause, change)
@@ -108,15 +141,18 @@ class Causes:
             return
         cause = holders.pop(key, None)
         if cause is not None:
-            # Causes of one identity may stand on different Pods; the shared node stays while one
-            # holds.
-            still = {ref for other in holders.values() for ref in other.objects}
-            for ref in cause.objects:
-                if ref not in still:
-                    self._unindex(ref, ident)
+            self._let_go(cause, ident, holders)
         if not holders:
             del self._holders[ident]
             self._began.pop(ident, None)
+
+    def _let_go(self, cause: Cause, ident: Identity, holders: Mapping[Key, Cause]) -> None:
+        """Listen no more to objects that nobody who holds the cause stands on."""
+        # Causes of one identity may stand on different objects; a shared node stays.
+        still = {ref for other in holders.values() for ref in other.objects}
+        for ref in cause.objects:
+            if ref not in still:
+                self._unindex(ref, ident)
 
     def _unindex(self, ref: Ref, ident: Identity) -> None:
         idents = self._on_object.get(ref)

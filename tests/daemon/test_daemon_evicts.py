@@ -255,3 +255,19 @@ async def test_a_taint_that_passes_by_itself_settles_for_a_minute() -> None:
         await running.rest(3)
 
         assert running.answers() == [("a", "evicted")]
+
+
+async def test_a_taint_that_flaps_before_anyone_looked_settles_from_its_last_return() -> None:
+    slow = "reactive: {debounce: {quiet: 1s, maxWait: 4s}}\n"
+    async with world(TAINTS + slow) as running:
+        await running.live()
+        await running.taint("node-1")
+        await running.rest(0.5)
+        await running.untaint("node-1")
+        await running.rest(0.4)
+        await running.taint("node-1")
+        await running.rest(4.8)
+        assert running.answers() == []
+        await running.rest(2)
+
+        assert running.answers() == [("a", "evicted")]

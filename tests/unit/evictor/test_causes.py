@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from reactive_descheduler.api.changes import Change, Key
 from reactive_descheduler.api.eviction import Cause
 from reactive_descheduler.evictor.causes import Causes
@@ -12,6 +14,7 @@ KEY, OTHER = Key(0, "S", ("a",)), Key(0, "S", ("b",))
 TAINTED = node_view(make_node("node-1", taints=[taint()]))
 CLEAN = node_view(make_node("node-1", version="2"))
 CAUSE = taint_cause()
+BATCH = timedelta(seconds=10)
 
 
 def taint_went(_key: Key, cause: Cause, change: Change) -> bool:
@@ -20,7 +23,7 @@ def taint_went(_key: Key, cause: Cause, change: Change) -> bool:
 
 
 def causes() -> Causes:
-    return Causes(taint_went)
+    return Causes(taint_went, longest_batch=BATCH)
 
 
 def gone() -> Change:
@@ -111,7 +114,7 @@ def test_objects_of_a_pod_cause_are_forgotten_with_it() -> None:
         broken.append(cause)
         return True
 
-    found = Causes(breaks)
+    found = Causes(breaks, longest_batch=BATCH)
     cause = Cause("age", ("uid-default-a",), (("Pod", "default", "a"),))
     found.evaluated(KEY, [candidate(key=KEY, cause=cause)], since=NOW, now=NOW)
     found.evaluated(KEY, [], since=NOW, now=NOW)
@@ -125,8 +128,40 @@ def test_a_breaks_that_raises_counts_as_a_break() -> None:
     def breaks(_key: Key, _cause: Cause, _change: Change) -> bool:
         raise RuntimeError("oops")
 
-    found = Causes(breaks)
+    found = Causes(breaks, longest_batch=BATCH)
     found.evaluated(KEY, [candidate(key=KEY)], since=NOW, now=NOW)
 
     assert found.on_change(gone(), later(1)), "doubt means: let it settle anew"
     assert found.began(CAUSE) is None
+
+
+def test_a_break_before_the_first_evaluation_restarts_its_time_too() -> None:
+    found = causes()
+    found.on_change(back(), NOW)
+    found.on_change(gone(), later(0.5))
+    found.on_change(back(), later(0.9))
+    found.evaluated(KEY, [candidate(key=KEY)], since=NOW, now=later(1))
+    found.evaluated(OTHER, [candidate(pod("b"), key=OTHER)], since=NOW, now=later(1.1))
+
+    assert found.began(CAUSE) == later(1)
+
+
+def test_a_break_before_the_batch_is_none_of_its_own() -> None:
+    found = causes()
+    found.on_change(gone(), NOW)
+    found.on_change(back(), later(3))
+    found.evaluated(KEY, [candidate(key=KEY)], since=later(3), now=later(4))
+
+    assert found.began(CAUSE) == later(3)
+
+
+def test_objects_that_a_cause_no_longer_stands_on_break_it_no_more() -> None:
+    found = Causes(lambda *_: True, longest_batch=BATCH)
+    first = Cause("preferred", ("a",), (("Node", "", "node-1"), ("Node", "", "node-2")))
+    second = first._replace(objects=(("Node", "", "node-1"), ("Node", "", "node-3")))
+    found.evaluated(KEY, [candidate(key=KEY, cause=first)], since=NOW, now=NOW)
+    found.evaluated(KEY, [candidate(key=KEY, cause=second)], since=NOW, now=NOW)
+    second_node, third_node = (node_view(make_node(name)) for name in ("node-2", "node-3"))
+
+    assert not found.on_change(Change("Node", second_node, second_node), later(1))
+    assert found.on_change(Change("Node", third_node, third_node), later(2))

@@ -29,7 +29,7 @@ from reactive_descheduler.framework.pod_strategy import (
 from reactive_descheduler.framework.strategy import Scope, Subscription, View
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
-"""Put on a node by the control plane for as long as it is cordoned."""
+"""Put on a node by the control plane when it is cordoned, and taken away soon after that ends."""
 
 
 class NodeTaintsArguments(PodArguments):
@@ -74,10 +74,8 @@ class RemovePodsViolatingNodeTaints(PodStrategy):
         *COMMON_EVENTS,
         Subscription(Action.NODE_TAINTS, Scope.NODE, _may_violate),
         Subscription(Action.POD_TOLERATIONS, Scope.POD),
-        # Only for the correction that takes a cordon's taint as no order to leave.
-        Subscription(Action.NODE_SCHEDULABLE, Scope.NODE, _may_violate),
     )
-    READS_NODE: ClassVar[Action] = Action.NODE_TAINTS | Action.NODE_SCHEDULABLE
+    READS_NODE: ClassVar[Action] = Action.NODE_TAINTS
 
     def __init__(
         self,
@@ -102,18 +100,19 @@ class RemovePodsViolatingNodeTaints(PodStrategy):
         return not isinstance(node, Node) or taint not in (list(_parts(t)) for t in node.taints)
 
     def _violation(self, _view: View, pod: Pod, node: Node) -> Violation | None:
-        counting = (taint for taint in node.taints if self._counts(taint, node))
+        counting = (taint for taint in node.taints if self._counts(taint))
         taint = untolerated(pod.template.tolerations, counting, self._effects)
         if taint is None:
             return None
         cause = Cause("taint", (node.name, *_parts(taint)), (node.ref,))
         return Violation(cause, f"it does not tolerate taint {taint_text(taint)} of {node.name}")
 
-    def _counts(self, taint: Taint, node: Node) -> bool:
+    def _counts(self, taint: Taint) -> bool:
         names = {taint.key, f"{taint.key}={taint.value}"} if taint.value else {taint.key}
         if self._included is not None:
             return not names.isdisjoint(self._included)
-        if self._spares_cordoned and taint.key == CORDON_TAINT and node.unschedulable:
+        # Not only while the node is cordoned: an uncordon takes the flag away before the taint.
+        if self._spares_cordoned and taint.key == CORDON_TAINT:
             return False
         return names.isdisjoint(self._excluded)
 

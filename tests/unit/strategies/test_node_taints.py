@@ -98,7 +98,7 @@ def test_pod_that_does_not_tolerate_a_counting_taint_is_offered(
     [
         pytest.param(True, ALL, {}, [], id="a-cordon-alone-is-no-drain"),
         pytest.param(True, NONE, {}, ["p"], id="upstream-drains"),
-        pytest.param(False, ALL, {}, ["p"], id="the-taint-without-a-cordon"),
+        pytest.param(False, ALL, {}, [], id="an-uncordon-takes-the-taint-away-last"),
         pytest.param(
             True,
             ALL,

@@ -94,6 +94,7 @@ class Core:
     """Everything that decides, wired. `informer` is where changes come in."""
 
     policy: LoadedPolicy
+    clock: Clock
     profiles: tuple[Profile, ...]
     store: Store
     lister: Lister
@@ -122,6 +123,12 @@ class Core:
 
     def resync(self) -> None:
         """Look at everything at low priority, as a backstop."""
+        self.bus.look_at_everything(low=True)
+
+    def on_jump(self, by: timedelta) -> None:
+        """The wall clock jumped: timers were set by the old one, so everything is looked at."""
+        self.causes.on_jump(by, self.clock.now())
+        self.dispatcher.on_jump(by)
         self.bus.look_at_everything(low=True)
 
     def confirm(self, uid: str) -> None:
@@ -219,6 +226,7 @@ def build_core(
     )
     return Core(
         policy=policy,
+        clock=clock,
         profiles=profiles,
         store=store,
         lister=lister,

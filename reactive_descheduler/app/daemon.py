@@ -295,9 +295,7 @@ class Daemon:
             jump = self.core.gates.clock.look()
             if jump is not None:
                 log.warning("The wall clock jumped", seconds=round(jump.total_seconds(), 1))
-                # Timers were set by the old clock: what waits for a time is asked again.
-                self.core.bus.look_at_everything(low=True)
-                self.core.dispatcher.wake_all()
+                self.core.on_jump(jump)
 
     async def _watch_cycle(self) -> None:
         """Say when the policy's nodes become too few to do anything, and when they no longer are.

@@ -100,6 +100,11 @@ class Assumed:
         if (assumption := self._going.get(uid)) is not None:
             self._going[uid] = assumption._replace(since=now)
 
+    def on_jump(self, by: timedelta) -> None:
+        """The wall clock jumped: look things up after as long a time as before."""
+        for uid, each in self._going.items():
+            self._going[uid] = each._replace(since=each.since + by)
+
     def overdue(self, now: datetime) -> list[Assumption]:
         """Return those that the watch should have shown going by now."""
         return [each for each in self._going.values() if now - each.since >= ASSUME_FOR]

@@ -85,6 +85,15 @@ class Causes:
             self._broken = {ident: at for ident, at in self._broken.items() if at > limit}
         return found
 
+    def on_jump(self, by: timedelta, now: datetime) -> None:
+        """The wall clock jumped: every cause has stood for as long as before."""
+        # What was noted by the new clock already must not come to lie ahead.
+        self._began = {ident: min(began + by, now) for ident, began in self._began.items()}
+        self._broken = {ident: at + by for ident, at in self._broken.items()}
+        self._recent = deque((at + by, ref) for at, ref in self._recent)
+        for ref, changes in self._recent_of.items():
+            self._recent_of[ref] = deque((at + by, change) for at, change in changes)
+
     def began(self, cause: Cause) -> datetime | None:
         """Return since when the cause holds; None after a break, until an evaluation offers it
         again."""

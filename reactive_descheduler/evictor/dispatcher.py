@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 import anyio
@@ -141,6 +141,13 @@ class Dispatcher:
         for event in events:
             self._queue.wake(event)
         self._wakeup.set()
+
+    def on_jump(self, by: timedelta) -> None:
+        """The wall clock jumped: shift what was noted, and ask about every held candidate anew."""
+        self._assumed.on_jump(by)
+        for gate in self._gates:
+            gate.on_jump(by)
+        self.wake_all()
 
     def wake_all(self) -> None:
         """Ask the gates about every held candidate anew."""

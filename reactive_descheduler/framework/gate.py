@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar, Protocol
 
 from reactive_descheduler.api.changes import Change, ClusterEvent
@@ -35,6 +35,9 @@ class Gate(Protocol):
     def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
         """Learn of a change in the cluster; the cluster events returned wake others."""
 
+    def on_jump(self, by: timedelta, /) -> None:
+        """Shift every time noted: the wall clock jumped, and it is to last as long as it was."""
+
     def snapshot(self) -> bytes:
         """Return what must survive a restart, for the ledger; `b""` where nothing must."""
 
@@ -62,6 +65,9 @@ class OpenGate:
 
     def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
         return ()
+
+    def on_jump(self, by: timedelta, /) -> None:
+        return None
 
     def snapshot(self) -> bytes:
         return b""

@@ -149,6 +149,12 @@ class LaneGate(OpenGate):
         if not shown and self._pod_now(pod.uid) is not None:
             self._debits.setdefault(ref, {})[pod.uid] = (pod.name, now + DEBIT_FOR)
 
+    def on_jump(self, by: timedelta, /) -> None:
+        self._refused = {ref: (why, until + by) for ref, (why, until) in self._refused.items()}
+        for debits in self._debits.values():
+            for uid, (name, until) in debits.items():
+                debits[uid] = (name, until + by)
+
     def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
         if change.kind == "PodDisruptionBudget":
             return self._on_budget(change)

@@ -125,6 +125,9 @@ class LimitsGate(OpenGate):
         self.give_back(outcome.candidate, now)
         return (ClusterEvent(Action.LIMIT_FREED, outcome.candidate.pod.ref),)
 
+    def on_jump(self, by: timedelta, /) -> None:
+        self._permits = deque(each._replace(time=each.time + by) for each in self._permits)
+
     def _frees_at(self, key: tuple[str, ...], now: datetime) -> datetime:
         oldest = next((permit for permit in self._permits if key in permit.keys), None)
         return (oldest.time if oldest is not None else now) + self._window

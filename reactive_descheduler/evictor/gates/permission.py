@@ -36,6 +36,10 @@ class PermissionGate(OpenGate):
         if self.refusal:
             self._until = now  # the trial was not sent: the next candidate is it
 
+    def on_jump(self, by: timedelta, /) -> None:
+        if self._until is not None:
+            self._until += by
+
     def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
         if outcome.answer is Answer.FORBIDDEN:
             self.refusal = outcome.message

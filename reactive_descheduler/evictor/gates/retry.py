@@ -56,6 +56,11 @@ class RetryGate(OpenGate):
         self._failed[uid] = _Failure(outcome.answer, outcome.message, wait, now + wait)
         return ()
 
+    def on_jump(self, by: timedelta, /) -> None:
+        self._failed = {
+            uid: each._replace(until=each.until + by) for uid, each in self._failed.items()
+        }
+
     def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
         if isinstance(change.old, Pod) and change.new is None:
             self._failed.pop(change.old.uid, None)

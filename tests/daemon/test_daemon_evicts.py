@@ -139,6 +139,17 @@ async def test_after_a_jump_of_the_clock_nothing_goes_for_a_minute(seconds: int)
         assert running.daemon.core.gates.clock.jumps == 1
 
 
+async def test_a_clock_put_back_by_an_hour_makes_nothing_wait_for_an_hour() -> None:
+    async with world(TAINTS) as running:
+        await running.live()
+        await running.taint("node-1")
+        await running.rest(3)
+        running.clock.shift(timedelta(hours=-1))
+        await running.rest(65)
+
+        assert running.answers() == [("a", "evicted")]
+
+
 async def test_a_jump_of_the_clock_that_is_taken_back_evicts_nobody() -> None:
     born = START - timedelta(seconds=100)
     objects = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from reactive_descheduler.api.changes import Change, Key
 from reactive_descheduler.api.eviction import Cause
 from reactive_descheduler.evictor.causes import Causes
@@ -153,6 +155,23 @@ def test_a_break_before_the_batch_is_none_of_its_own() -> None:
     found.evaluated(KEY, [candidate(key=KEY)], since=later(3), now=later(4))
 
     assert found.began(CAUSE) == later(3)
+
+
+@pytest.mark.parametrize("jump", [3600, -3600])
+def test_over_a_jump_of_the_clock_a_cause_has_stood_for_as_long(jump: int) -> None:
+    found, by = causes(), timedelta(seconds=jump)
+    found.evaluated(KEY, [candidate(key=KEY)], since=NOW, now=NOW)
+    found.on_jump(by, later(3) + by)
+
+    assert found.began(CAUSE) == NOW + by
+
+
+def test_what_was_noted_by_the_new_clock_does_not_come_to_lie_ahead() -> None:
+    found, hour = causes(), timedelta(hours=1)
+    found.evaluated(KEY, [candidate(key=KEY)], since=NOW + hour, now=NOW + hour)
+    found.on_jump(hour, later(1) + hour)
+
+    assert found.began(CAUSE) == later(1) + hour
 
 
 def test_objects_that_a_cause_no_longer_stands_on_break_it_no_more() -> None:

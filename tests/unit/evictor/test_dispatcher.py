@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 import anyio
@@ -351,6 +351,20 @@ def test_an_assumption_is_looked_up_after_a_minute() -> None:
     desk.assumed.drop("uid-default-a")
 
     assert desk.assumed.overdue(later(1000)) == []
+
+
+def test_a_jump_of_the_clock_looks_nothing_up_early_and_asks_about_what_is_held() -> None:
+    desk = Desk()
+    desk.finish(desk.start("b"), Answer.UNKNOWN)
+    desk.gates[0].says["a"] = Held("gate", "wait", (At(later(5)),))
+    desk.offer("a")
+    desk.next()
+    desk.dispatcher.on_jump(timedelta(hours=1))
+    desk.next()
+
+    assert desk.told.log[-2:] == [("held", "a"), ("held", "a")]
+    assert desk.assumed.overdue(later(3659)) == []
+    assert len(desk.assumed.overdue(later(3660))) == 1
 
 
 def test_a_look_that_finds_it_going_is_told_once_and_assumed_on() -> None:

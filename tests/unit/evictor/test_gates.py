@@ -415,6 +415,21 @@ def test_a_jump_of_the_wall_clock_holds_everything_for_a_minute(jump: float) -> 
     assert gate.jumps == 1
 
 
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+def test_after_a_jump_what_was_noted_lasts_as_long_as_before(jump: float) -> None:
+    by = timedelta(seconds=jump)
+    limits, retry, permission = limits_gate(total=1), RetryGate(), PermissionGate()
+    limits.take(candidate(), NOW)
+    retry.on_outcome(outcome(Answer.SERVER_ERROR), NOW)
+    permission.on_outcome(outcome(Answer.FORBIDDEN), NOW)
+    for gate in (limits, retry, permission):
+        gate.on_jump(by)
+
+    assert times(limits.check(candidate(), NOW + by)) == [later(300) + by]
+    assert times(retry.check(candidate(), NOW + by)) == [later(10) + by]
+    assert times(permission.closed(NOW + by)) == [later(60) + by]
+
+
 def test_a_clock_that_is_slewed_did_not_jump() -> None:
     clock = ManualClock(NOW)
     gate = ClockGate(clock)

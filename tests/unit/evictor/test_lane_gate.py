@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -143,6 +143,20 @@ def test_a_debit_ends_by_itself_after_ten_seconds_and_wakes_who_waits() -> None:
     assert times(held) == [later(10)]
     assert lanes.check("b", later(9.9)) is not None
     assert lanes.check("b", later(10)) is None
+
+
+def test_debits_and_refusals_last_as_long_over_a_jump_of_the_clock() -> None:
+    hour = timedelta(hours=1)
+    lanes, refused = Lanes(*pods("a", "b"), budget(1)), Lanes(*pods("a", "b"), budget(1))
+    lanes.answer(Answer.EVICTED, lanes.send("a"))
+    refused.answer(Answer.BUDGET, refused.send("a"))
+    lanes.gate.on_jump(hour)
+    refused.gate.on_jump(hour)
+
+    for found, lasts in ((lanes, 10), (refused, 60)):
+        held = found.check("b", NOW + hour)
+        assert isinstance(held, Held)
+        assert times(held) == [later(lasts) + hour]
 
 
 def test_a_debit_ends_when_the_pod_is_gone_but_not_while_it_terminates() -> None:

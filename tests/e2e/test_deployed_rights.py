@@ -213,6 +213,37 @@ async def test_the_base_works_with_the_rights_that_it_gives(
         assert "forbidden" not in (await program.descheduler.output()).lower()
 
 
+async def test_the_overlay_for_dry_runs_works_without_the_right_to_evict(
+    control_plane: ControlPlane, api: Api, namespace: str, tmp_path: Path
+) -> None:
+    before = await two_pods(api, namespace)
+    wanted = on_first(before)
+    overlay = str(DEPLOY / "overlays" / "dry-run")
+    await asyncio.to_thread(kubectl, control_plane, "apply", "-k", overlay)
+    try:
+        assert await asyncio.to_thread(may_evict, control_plane) == "no"
+        token = kubectl(control_plane, "create", "token", ACCOUNT, "-n=kube-system").strip()
+        policy = DEPLOY / "base" / "policy.yaml"
+        await api.taint(HOMES[0], TAINT)
+        async with running(
+            control_plane, token, "--dry-run", policy=policy, directory=tmp_path
+        ) as program:
+            await program.says(f"pod={namespace}/{wanted.metadata.name}")
+            assert (await program.ready())[0] == 200
+            assert uids(await api.pods(namespace, "web")) == uids(before)
+            assert await program.descheduler.stop() == 0
+            assert "forbidden" not in (await program.descheduler.output()).lower()
+        await asyncio.to_thread(kubectl, control_plane, "apply", "-k", str(DEPLOY / "base"))
+        assert await asyncio.to_thread(may_evict, control_plane) == "yes"
+    finally:
+        await asyncio.to_thread(kubectl, control_plane, "delete", "-k", overlay)
+
+
+def may_evict(plane: ControlPlane) -> str:
+    account = f"--as=system:serviceaccount:kube-system:{ACCOUNT}"
+    return may(plane, account, "create", "pods", "--subresource=eviction")
+
+
 @pytest.mark.usefixtures("deployed")
 def test_the_account_may_do_nothing_else(control_plane: ControlPlane) -> None:
     """Asked of the API server itself: deleting a Pod outright, reading secrets, changing nodes."""

@@ -103,6 +103,18 @@ def test_the_file_of_the_base_is_what_the_command_prints(
     assert capsys.readouterr().out == (DEPLOY / BASE / "rbac.yaml").read_text()
 
 
+def test_an_overlay_for_another_namespace_reaches_the_binding(tmp_path: Path) -> None:
+    shutil.copytree(DEPLOY / BASE, tmp_path / "base")
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / "kustomization.yaml").write_text("namespace: ops\nresources: [../base]\n")
+    text = subprocess.run(
+        [KUBECTL, "kustomize", overlay], capture_output=True, text=True, check=True, timeout=15
+    ).stdout
+    assert "namespace: ops" in text
+    assert "kube-system" not in text
+
+
 def test_the_policy_is_valid_and_stands_where_run_looks_for_it() -> None:
     path = run_parameters(BASE)["policy_config_file"]
     mounted = Path(str(container(BASE, "volumeMounts", 0, "mountPath")))

@@ -45,12 +45,16 @@ class BudgetController(Controller):
         super().__init__(client)
         self._budgets = mirrors.budgets
         self._pods = mirrors.pods
-        self._owners: tuple[Mirror, ...] = (mirrors.replica_sets, mirrors.deployments)
+        self._owners: dict[str, Mirror] = {
+            "ReplicaSet": mirrors.replica_sets,
+            "Deployment": mirrors.deployments,
+            "StatefulSet": mirrors.stateful_sets,
+        }
         self._now = now
         self._by_namespace = mirrors.pods.index(namespace_of)
         self.follow(mirrors.budgets, lambda budget: [key_of(budget)])
         self.follow(mirrors.pods, self._budgets_of)
-        for owners in self._owners:
+        for owners in self._owners.values():
             self.follow(owners, self._budgets_in)
 
     async def reconcile(self, key: ObjectKey) -> None:
@@ -115,15 +119,16 @@ class BudgetController(Controller):
         return sum(wanted.values())
 
     def _top(self, document: JsonObject) -> JsonObject:
-        """The Deployment, or else the ReplicaSet, that a Pod comes from."""
+        """The topmost controller that a Pod comes from: a Deployment rather than its ReplicaSet."""
         found: JsonObject = {}
-        for owners in self._owners:
+        while True:
             reference = controller_of(document)
-            owner = owners.objects.get((namespace_of(document), text(reference, "name")))
+            owners = self._owners.get(text(reference, "kind"))
+            key = (namespace_of(document), text(reference, "name"))
+            owner = owners.objects.get(key) if owners is not None else None
             if owner is None or uid_of(owner) != reference.get("uid"):
-                break
+                return found
             found = document = owner
-        return found
 
     def _disrupted(self, budget: JsonObject, pods: list[JsonObject]) -> dict[str, str]:
         """The evicted Pods that still wait for their deletion to show."""

@@ -24,13 +24,13 @@ from reactive_descheduler.sandbox.faults import SPARED_USER_AGENT, Faults
 from reactive_descheduler.sandbox.kubelet import Kubelet, Pace, make_node
 from reactive_descheduler.sandbox.mirror import Mirrors
 from reactive_descheduler.sandbox.nodes import NodeController
-from reactive_descheduler.sandbox.replicas import (
-    DaemonSetController,
-    DeploymentController,
-    GarbageCollector,
-    ReplicaSetController,
-)
 from reactive_descheduler.sandbox.scheduler import Scheduler
+from reactive_descheduler.sandbox.workloads.daemon_sets import DaemonSetController
+from reactive_descheduler.sandbox.workloads.deployments import DeploymentController
+from reactive_descheduler.sandbox.workloads.garbage import GarbageCollector
+from reactive_descheduler.sandbox.workloads.jobs import JobController
+from reactive_descheduler.sandbox.workloads.replica_sets import ReplicaSetController
+from reactive_descheduler.sandbox.workloads.stateful_sets import StatefulSetController
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -161,9 +161,11 @@ def _start_controllers(
     kubelet = Kubelet(client, mirrors, now=now, pace=pace)
     for controller in (
         Scheduler(client, mirrors),
-        DeploymentController(client, mirrors),
-        ReplicaSetController(client, mirrors),
+        DeploymentController(client, mirrors, now=now),
+        ReplicaSetController(client, mirrors, now=now),
         DaemonSetController(client, mirrors),
+        StatefulSetController(client, mirrors),
+        JobController(client, mirrors, now=now),
         GarbageCollector(client, mirrors),
         BudgetController(client, mirrors, now=now),
         NodeController(client, mirrors, now=now),

@@ -14,6 +14,7 @@ from reactive_descheduler.sandbox.controller import Controller
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
     condition,
+    controller_of,
     integer,
     is_terminating,
     mapping,
@@ -46,11 +47,13 @@ class Pace:
     """How fast the kubelet works, in seconds.
 
     Pods become Ready `start` after they are bound. They end after their grace period, but at the
-    latest after `stop_cap`. Nodes report every `heartbeat`.
+    latest after `stop_cap`. Pods of Jobs succeed `job` after they became Ready. Nodes report every
+    `heartbeat`.
     """
 
     start: float = 0.2
     stop_cap: float = 1.0
+    job: float = 1.0
     heartbeat: float = 10.0
 
 
@@ -84,6 +87,8 @@ class Kubelet(Controller):
                 await self._stop(pod)
         elif self._due.get((uid, "start"), math.inf) <= now and _is_pending(pod):
             await self._start(pod)
+        elif self._due.get((uid, "succeed"), math.inf) <= now and _is_running(pod):
+            await self._succeed(pod)
 
     async def run_heartbeats(self) -> None:
         """Let every node report, at the pace's interval, until cancelled."""
@@ -94,7 +99,7 @@ class Kubelet(Controller):
 
     def _on_pod(self, old: JsonObject | None, pod: JsonObject | None) -> None:
         if old is not None and (pod is None or uid_of(pod) != uid_of(old)):
-            for step in ("start", "stop"):
+            for step in ("start", "succeed", "stop"):
                 self._due.pop((uid_of(old), step), None)
         if pod is None or not text(pod, "spec", "nodeName"):
             return
@@ -103,6 +108,8 @@ class Kubelet(Controller):
             self._plan(pod, "stop", min(grace, self._pace.stop_cap))
         elif _is_pending(pod):
             self._plan(pod, "start", self._pace.start)
+        elif _is_running(pod) and controller_of(pod).get("kind") == "Job":
+            self._plan(pod, "succeed", self._pace.job)
 
     def _on_node(self, _old: JsonObject | None, node: JsonObject | None) -> None:
         if node is not None and not condition(node, "Ready"):
@@ -120,13 +127,31 @@ class Kubelet(Controller):
         number = next(self._addresses)
         since = {"status": "True", "lastProbeTime": None, "lastTransitionTime": now}
         kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
-        status = {
+        status: JsonObject = {
             "phase": "Running",
             "startTime": now,
             "podIP": f"10.244.{number // 250 % 250}.{number % 250 + 1}",
             "conditions": [{"type": kind, **since} for kind in kinds],
             "containerStatuses": [_running(c, now) for c in objects(pod, "spec", "containers")],
         }
+        await self._patch_status(pod, status)
+
+    async def _succeed(self, pod: JsonObject) -> None:
+        now = timestamp(self._now())
+        not_ready = {"status": "False", "reason": "PodCompleted", "lastTransitionTime": now}
+        ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
+        statuses = [
+            {**running, "ready": False, "started": False, "state": ended}
+            for running in objects(pod, "status", "containerStatuses")
+        ]
+        status: JsonObject = {
+            "phase": "Succeeded",
+            "conditions": [{"type": kind, **not_ready} for kind in ("Ready", "ContainersReady")],
+            "containerStatuses": statuses,
+        }
+        await self._patch_status(pod, status)
+
+    async def _patch_status(self, pod: JsonObject, status: JsonObject) -> None:
         await self.client.patch(
             "pods",
             name_of(pod),
@@ -168,6 +193,10 @@ class Kubelet(Controller):
 
 def _is_pending(pod: JsonObject) -> bool:
     return text(pod, "status", "phase") == "Pending"
+
+
+def _is_running(pod: JsonObject) -> bool:
+    return text(pod, "status", "phase") == "Running"
 
 
 def _running(container: JsonObject, now: str) -> JsonObject:

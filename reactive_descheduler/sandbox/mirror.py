@@ -128,6 +128,8 @@ class Mirrors:
         self.deployments = Mirror(client, "deployments")
         self.replica_sets = Mirror(client, "replicasets")
         self.daemon_sets = Mirror(client, "daemonsets")
+        self.stateful_sets = Mirror(client, "statefulsets")
+        self.jobs = Mirror(client, "jobs")
         self.budgets = Mirror(client, "poddisruptionbudgets")
 
     def all(self) -> tuple[Mirror, ...]:
@@ -137,5 +139,7 @@ class Mirrors:
             self.deployments,
             self.replica_sets,
             self.daemon_sets,
+            self.stateful_sets,
+            self.jobs,
             self.budgets,
         )

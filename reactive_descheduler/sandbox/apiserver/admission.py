@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 from reactive_descheduler.sandbox.apiserver.resources import NAMESPACES, PODS, PRIORITY_CLASSES
 from reactive_descheduler.sandbox.apiserver.status import ApiError, invalid, not_found
+from reactive_descheduler.sandbox.apiserver.workload_admission import (
+    check_fixed,
+    check_workload,
+    default_pod_spec,
+    default_workload,
+    is_workload,
+)
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
     attach,
@@ -84,8 +91,9 @@ def prepare_create(store: Store, resource: Resource, document: JsonObject) -> No
     elif resource is NAMESPACES:
         document["status"] = {"phase": "Active"}
         attach(document, "metadata", "labels").setdefault("kubernetes.io/metadata.name", name)
-    elif resource.group == "apps":
-        _prepare_workload(resource, document)
+    elif is_workload(resource):
+        default_workload(resource, document)
+        check_workload(resource, document)
 
 
 def prepare_update(resource: Resource, old: JsonObject, new: JsonObject, status_only: bool) -> None:
@@ -115,6 +123,10 @@ def prepare_update(resource: Resource, old: JsonObject, new: JsonObject, status_
             "additions to existing tolerations),`spec.terminationGracePeriodSeconds`"
         )
         raise invalid(resource, name_of(old), "spec", why)
+    if is_workload(resource):
+        default_workload(resource, new)
+        check_fixed(resource, old, new)
+        check_workload(resource, new)
     if resource.has_generation and old.get("spec") != new.get("spec"):
         metadata["generation"] = cast(int, metadata.get("generation", 1)) + 1
 
@@ -134,19 +146,9 @@ def _prepare_pod(store: Store, pod: JsonObject) -> None:
     if not objects(pod, "spec", "containers"):
         raise invalid(PODS, name_of(pod), "spec.containers", "Required value")
     spec = attach(pod, "spec")
-    for field, default in (
-        ("restartPolicy", "Always"),
-        ("terminationGracePeriodSeconds", 30),
-        ("dnsPolicy", "ClusterFirst"),
-        ("schedulerName", "default-scheduler"),
-        ("serviceAccountName", "default"),
-        ("securityContext", {}),
-        ("enableServiceLinks", True),
-    ):
-        spec.setdefault(field, default)
-    for container in objects(spec, "containers"):
-        container.setdefault("resources", {})
-        container.setdefault("imagePullPolicy", "IfNotPresent")
+    default_pod_spec(spec)
+    spec.setdefault("serviceAccountName", "default")
+    spec.setdefault("enableServiceLinks", True)
     _set_priority(store, pod, spec)
     _tolerate_lost_nodes(spec)
     pod["status"] = {"phase": "Pending", "qosClass": _qos_class(pod)}
@@ -209,15 +211,3 @@ def _qos_class(pod: JsonObject) -> str:
             asked = asked or limit is not None or request is not None
             guaranteed = guaranteed and limit is not None and limit == request
     return "BestEffort" if not asked else "Guaranteed" if guaranteed else "Burstable"
-
-
-def _prepare_workload(resource: Resource, document: JsonObject) -> None:
-    spec = attach(document, "spec")
-    selector = mapping(spec, "selector")
-    if not selector:
-        raise invalid(resource, name_of(document), "spec.selector", "Required value")
-    if resource.plural != "daemonsets":
-        spec.setdefault("replicas", 1)
-    template = attach(spec, "template", "spec")
-    template.setdefault("restartPolicy", "Always")
-    template.setdefault("terminationGracePeriodSeconds", 30)

@@ -12,7 +12,7 @@ from reactive_descheduler.sandbox.apiserver.admission import (
     prepare_update,
 )
 from reactive_descheduler.sandbox.apiserver.patches import apply_patch
-from reactive_descheduler.sandbox.apiserver.resources import NAMESPACES, PODS, RESOURCES
+from reactive_descheduler.sandbox.apiserver.resources import JOBS, NAMESPACES, PODS, RESOURCES
 from reactive_descheduler.sandbox.apiserver.status import (
     already_exists,
     conflict,
@@ -20,6 +20,7 @@ from reactive_descheduler.sandbox.apiserver.status import (
     precondition_failed,
 )
 from reactive_descheduler.sandbox.apiserver.store import Store, Stored
+from reactive_descheduler.sandbox.apiserver.workload_admission import label_job
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
     attach,
@@ -78,6 +79,8 @@ class Registry:
             raise already_exists(resource, key[1])
         metadata["uid"] = self.random_uid()
         metadata["creationTimestamp"] = timestamp(self.now())
+        if resource is JOBS:
+            label_job(document)
         return self._put(resource, document, dry_run)
 
     def update(

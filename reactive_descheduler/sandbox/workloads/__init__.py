@@ -1,0 +1,1 @@
+"""The controllers that turn workloads into Pods, one file each."""

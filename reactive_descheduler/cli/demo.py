@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import click
 
@@ -12,12 +11,6 @@ from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.cli.group import Command, Option
 from reactive_descheduler.cli.output import print_json
 
-_TO_TRY = (
-    ("taint node node-1 retiring=yes:NoSchedule", "its Pods leave, but for the DaemonSet's"),
-    ("label node node-2 disk-", "the Pods of api need that label"),
-    ("label pod -l app=batch renew=soon", "older than 6 s: due for renewal"),
-)
-"""What kubectl is told, and what it means."""
 _STARTING = "Starting a cluster of 5 nodes in 2 zones, and the descheduler on it ..."
 
 
@@ -32,10 +25,15 @@ _STARTING = "Starting a cluster of 5 nodes in 2 zones, and the descheduler on it
     show_default=True,
     help="With --unattended: a timeline and a table, or all of it as data.",
 )
-def command(*, unattended: bool, output: str) -> ExitCode:
+@click.option(
+    "--plain",
+    is_flag=True,
+    help="By hand: lines instead of a screen, as where there is no terminal.",
+)
+def command(*, unattended: bool, output: str, plain: bool) -> ExitCode:
     """Show the descheduler at work on a cluster of its own.
 
-    Starts the cluster for your own kubectl and tells what happens until Ctrl-C. With --unattended
+    Starts the cluster for your own kubectl and shows what happens until Ctrl-C. With --unattended
     it plays five scenes instead and exits with 0 if in each the right Pods and no others were
     replaced, with 1 if not.
     """
@@ -52,7 +50,10 @@ def command(*, unattended: bool, output: str) -> ExitCode:
     # Warnings only: what the daemon does stands in the timeline.
     set_up(verbosity=-1, stream=sys.stderr, clock=SystemClock())
     if not unattended:
-        anyio.run(_by_hand)
+        click.echo(_STARTING)
+        from reactive_descheduler.cli.demo_by_hand import by_hand
+
+        anyio.run(partial(by_hand, plain=plain))
         return ExitCode.OK
     say = _nothing if output == "json" else click.echo
     document = anyio.run(partial(_unattended, say))
@@ -89,30 +90,6 @@ async def _unattended(say: Callable[[str], object]) -> dict[str, object]:
         f"{'All scenes went right' if document['ok'] else 'Something went WRONG'}: {seconds:.1f} s."
     )
     return document
-
-
-async def _by_hand() -> None:
-    import anyio
-
-    from reactive_descheduler.app.daemon import stopped_by_signals
-    from reactive_descheduler.cli.demo_report import live_lines
-    from reactive_descheduler.cli.demo_stage import open_stage
-
-    click.echo(_STARTING)
-    stopped = anyio.Event()
-    async with stopped_by_signals(stopped.set), open_stage() as stage:
-        click.echo(_invitation(stage.kubeconfig))
-        stage.timeline.listeners.append(live_lines(click.echo))
-        await stopped.wait()
-    click.echo("Stopped; nothing is left behind.")
-
-
-def _invitation(kubeconfig: Path) -> str:
-    tries = "\n".join(f"  kubectl {command:43} # {meaning}" for command, meaning in _TO_TRY)
-    return (
-        f"Ready. In another terminal:\n\n  export KUBECONFIG={kubeconfig}\n{tries}\n\n"
-        "What comes of it is told here, in milliseconds since the change was seen. Ctrl-C ends it."
-    )
 
 
 def _nothing(_line: str) -> None:

@@ -65,14 +65,21 @@ def live_lines(print_line: Callable[[str], object]) -> Callable[[Step], None]:
     """Return a listener that prints each step, in milliseconds since its change was seen."""
 
     def listen(step: Step) -> None:
-        since = (
-            f"{(step.time - step.seen).total_seconds() * 1000:+10,.1f} ms"
-            if step.seen is not None
-            else " " * 13
-        )
-        print_line(f"{step.time:%T.%f}"[:-3] + f"{since}  {_told(step, with_strategy=True)}")
+        print_line(f"{clock_time(step)}{since_seen(step):>13}  {_told(step, with_strategy=True)}")
 
     return listen
+
+
+def clock_time(step: Step) -> str:
+    """Return the time of day in UTC, to the millisecond."""
+    return f"{step.time:%T.%f}"[:-3]
+
+
+def since_seen(step: Step) -> str:
+    """Return the milliseconds since the change that led there was seen; "" if none did."""
+    if step.seen is None:
+        return ""
+    return f"{(step.time - step.seen).total_seconds() * 1000:+,.1f} ms"
 
 
 def _told(step: Step, *, with_strategy: bool = False) -> str:

@@ -31,9 +31,10 @@ _ONE_CHANGE = timedelta(milliseconds=50)
 
 
 class Step(NamedTuple):
-    """One line. `kind` is `change` (made by a scene), `seen` (by the daemon), a verdict
-    (`to go`, `held`, `rejected`, `dropped`), `evicted` or `refused` (the API server's answer), or
-    `ready` (a Pod, perhaps a replacement)."""
+    """One line. `kind` is `change` (made by a scene or by hand), `seen` (by the daemon, for a
+    strategy), a verdict (`to go`, `held`, `rejected`, `dropped`), `evicted` or `refused` (the API
+    server's answer), `deleted` (a Pod, and not by the daemon), or `ready` (a Pod, perhaps a
+    replacement)."""
 
     time: datetime
     kind: str
@@ -101,7 +102,8 @@ class Observer:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._last_seen: datetime | None = None
+        self._last_seen: dict[str, datetime] = {}
+        """By strategy."""
         self._held: dict[str, tuple[str, str]] = {}
         self._sent: dict[str, _Evicted] = {}
         """By UID: Pods whose eviction was asked for."""
@@ -111,20 +113,21 @@ class Observer:
 
     def on_decision(self, decision: Decision, /) -> None:
         pod, seen = decision.candidate.pod, decision.change_seen
-        self._tell_seen(seen)
+        strategy = decision.candidate.key.strategy
+        self._tell_seen(seen, strategy)
         kind, reason = decision.verdict, decision.reason
         if kind == "held":
             # A gate is asked again whenever something might have opened it.
             if self._held.get(pod.uid) == (decision.by, reason):
                 return
             self._held[pod.uid] = (decision.by, reason)
-            reason = f"by {decision.by}: {reason}"
+            until = f" until {decision.until:%T.%f}"[:-3] if decision.until else ""
+            reason = f"by {decision.by}{until}: {reason}"
         else:
             self._held.pop(pod.uid, None)
         if kind == "accepted":
             self._sent[pod.uid] = _Evicted(pod.uid, pod.name, seen)
             kind = "to go"
-        strategy = decision.candidate.key.strategy
         self._timeline.tell(
             Step(
                 decision.time,
@@ -164,9 +167,13 @@ class Observer:
             return
         uid, owner = uid_of(new), text(controller_of(new), "uid")
         if is_terminating(new):
-            if uid in self._sent and not is_terminating(old):
+            if is_terminating(old):
+                return
+            if uid in self._sent:
                 # The watch tells that it goes before it tells what comes in its place.
                 self._vacant[owner].append(self._sent[uid])
+            else:
+                self._tell_deleted(new)
             return
         if old is None and (vacant := self._vacant.get(owner)):
             self._replaces[uid] = vacant.popleft()
@@ -182,9 +189,17 @@ class Observer:
             step = step._replace(text=told, replaces=replaced.uid, seen=replaced.seen)
         self._timeline.tell(step)
 
-    def _tell_seen(self, seen: datetime | None) -> None:
-        last = self._last_seen
+    def _tell_deleted(self, pod: JsonObject) -> None:
+        node = text(pod, "spec", "nodeName")
+        told = f"not by the descheduler, from {node or 'no node'}"
+        self._timeline.tell(
+            Step(self._timeline.now(), "deleted", told, name_of(pod), uid_of(pod), node)
+        )
+
+    def _tell_seen(self, seen: datetime | None, strategy: str) -> None:
+        last = self._last_seen.get(strategy)
         if seen is None or (last is not None and seen - last < _ONE_CHANGE):
             return
-        self._last_seen = seen
-        self._timeline.tell(Step(seen, "seen", "by the descheduler, on its watch", seen=seen))
+        self._last_seen[strategy] = seen
+        told = "by the descheduler, on its watch"
+        self._timeline.tell(Step(seen, "seen", told, strategy=strategy, seen=seen))

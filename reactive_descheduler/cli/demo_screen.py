@@ -1,0 +1,176 @@
+"""How the view of the demo looks: a renderable that fits itself into any terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from reactive_descheduler.cli.demo_board import Board, NodeRow, PodMark, State, shortened
+from reactive_descheduler.cli.demo_report import clock_time, since_seen
+from reactive_descheduler.cli.demo_timeline import Step
+
+_LEAST_STEPS = 6
+"""Lines that are left to the timeline, however many Pods there are."""
+_LOW, _NARROW = 20, 60
+"""Lines and columns below which what to try gives way to what happens."""
+_MARKS: dict[State, tuple[str, str, str]] = {
+    "ready": ("●", "*", "green"),
+    "starting": ("○", "o", "yellow"),
+    "going": ("✗", "x", "red"),
+    "ended": ("■", "-", "dim"),
+}
+"""Mark, the same in ASCII, and style."""
+_KINDS = {
+    "change": "bold cyan",
+    "seen": "cyan",
+    "to go": "yellow",
+    "held": "magenta",
+    "evicted": "bold red",
+    "refused": "magenta",
+    "deleted": "red",
+    "ready": "green",
+}
+_TAINT, _WHEN, _KIND = 24, 12, 8
+"""Widths of columns; a usual taint is 24 wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """`export`: how to reach the cluster; `tries`: commands and what they mean."""
+
+    board: Board
+    export: str
+    tries: Sequence[tuple[str, str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width, height = options.max_width, options.height or console.height
+        top = console.render_lines(self._top(width, height), _lines_of(options))
+        room = max(1, height - len(top) - _LEAST_STEPS - 1)
+        nodes = _nodes(console, options, self.board.rows, room)
+        left = max(0, height - len(top) - len(nodes) - 1)
+        steps = console.render_lines(_timeline(self.board.so_far.steps, left), _lines_of(options))
+        rule = console.render_lines(Text("─" * width, "dim"), _lines_of(options))
+        for line in (*top, *nodes, *rule, *steps)[:height]:
+            yield from line
+            yield Segment.line()
+
+    def _top(self, width: int, height: int) -> RenderableType:
+        rows, so_far = self.board
+        pods = [pod for row in rows for pod in row.pods]
+        nodes = sum(bool(row.name) for row in rows)
+        ready = sum(pod.state == "ready" for pod in pods)
+        head = Table.grid(expand=True)
+        head.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        head.add_column(no_wrap=True, style="dim")
+        head.add_row(
+            f"{nodes} nodes, {ready} of {len(pods)} Pods Ready;"
+            f" {so_far.evicted} evicted, {so_far.replaced} replaced",
+            " Ctrl-C ends it",
+        )
+        lines: list[RenderableType] = [head, Text(self.export, "bold", overflow="fold")]
+        if height >= _LOW and width >= _NARROW:
+            wide = max(len(command) for command, _ in self.tries)
+            lines += [
+                _one_line(f"{command:{wide}}", (f"  # {meaning}", "dim"))
+                for command, meaning in self.tries
+            ]
+        return Group(*lines, Text(""))
+
+
+def _nodes(
+    console: Console, options: ConsoleOptions, rows: Sequence[NodeRow], room: int
+) -> list[list[Segment]]:
+    """Draw each Pod if there is room for that, else numbers, else the first nodes only."""
+    ascii_only, lines_of = options.ascii_only, _lines_of(options)
+    lines: list[list[Segment]] = []
+    for pods in (_each, _counted):
+        table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+        table.add_column(no_wrap=True, max_width=options.max_width // 4)
+        table.add_column(max_width=max(_TAINT, options.max_width // 4))
+        table.add_column(ratio=1)
+        for row in rows:
+            table.add_row(row.name or "no node yet", _condition(row), pods(row.pods, ascii_only))
+        lines = console.render_lines(table, lines_of)
+        if len(lines) <= room:
+            return lines
+    more = Text(f"and {len(lines) - room + 1} more lines", "dim")
+    return [*lines[: room - 1], *console.render_lines(more, lines_of)]
+
+
+def _condition(row: NodeRow) -> Text:
+    return Text("  ").join(
+        [
+            *([] if row.ready else [Text("not Ready", "bold red")]),
+            *([Text("cordoned", "yellow")] if row.cordoned else []),
+            *(Text(taint, "red", overflow="fold") for taint in row.taints),
+            *(Text(label, "dim", overflow="fold") for label in row.labels),
+        ]
+    )
+
+
+def _each(pods: Sequence[PodMark], ascii_only: bool) -> Text:
+    return Text(" ").join(
+        Text.assemble(
+            (_MARKS[pod.state][ascii_only], _MARKS[pod.state][2]),
+            (
+                pod.group if pod.by_daemon_set else pod.name,
+                "dim" if pod.by_daemon_set and pod.state == "ready" else "",
+            ),
+        )
+        for pod in pods
+    )
+
+
+def _counted(pods: Sequence[PodMark], ascii_only: bool) -> Text:
+    counts = Counter((pod.group, pod.state) for pod in pods)
+    parts = [
+        Text.assemble((_MARKS[state][ascii_only], _MARKS[state][2]), f"{group} {count}")
+        for (group, state), count in counts.items()
+    ]
+    return Text(" ", no_wrap=True, overflow="ellipsis").join(parts)
+
+
+def _timeline(steps: Sequence[Step], count: int) -> RenderableType:
+    """Draw the latest that fit; names of Pods stand below each other."""
+    shown = steps[len(steps) - count :] if count < len(steps) else steps
+    if not shown and count:
+        return _one_line(("Nothing has happened yet: change something.", "dim"))
+    wide = max((len(shortened(step.pod)) for step in shown), default=0)
+    return Group(*(_line(step, wide) for step in shown))
+
+
+def _line(step: Step, wide: int) -> Text:
+    pod = f"{shortened(step.pod):{wide}}  " if step.pod else ""
+    when = since_seen(step) if step.kind != "change" else ""
+    return _one_line(
+        (f"{when or clock_time(step):>{_WHEN}}  ", "dim"),
+        (f"{step.kind:{_KIND}} ", _KINDS.get(step.kind, "")),
+        pod,
+        _text(step),
+    )
+
+
+def _text(step: Step) -> str:
+    """Name the strategy where it is news: with a change, or with the first that time alone led
+    to."""
+    told = shortened(step.text)
+    if step.kind == "seen":
+        return f"by the descheduler, for {step.strategy}"
+    if step.strategy and step.seen is None and step.kind != "evicted":
+        return f"{step.strategy}: {told}"
+    return told
+
+
+def _one_line(*parts: str | tuple[str, str]) -> Text:
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+
+def _lines_of(options: ConsoleOptions) -> ConsoleOptions:
+    """Let a part be as high as it is; padding to the screen's height is for the whole."""
+    return options.update(height=None)

@@ -6,9 +6,9 @@ virtual time. Nothing in it knows HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
 from reactive_descheduler.api.eviction import Candidate, Cause
@@ -90,6 +90,17 @@ class Gates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Enduring:
+    """What outlives a reload of the policy: the cache, and what was done and begun so far."""
+
+    store: Store
+    assumed: Assumed
+    causes: Causes
+    bucket: TokenBucket
+    gates: Gates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
     """Everything that decides, wired. `informer` is where changes come in."""
 
@@ -115,6 +126,8 @@ class Core:
     dispatcher: Dispatcher
     worker: EvictionWorker
     hooks: Hooks
+    enduring: Enduring
+    """For the core that takes over when the policy is reloaded."""
 
     def go_live(self) -> None:
         """After every needed list is in: look at everything once, and from now on at changes."""
@@ -150,8 +163,13 @@ def build_core(
     surroundings: Surroundings,
     *,
     dry_run: bool,
+    enduring: Enduring | None = None,
 ) -> Core:
-    """Make and wire the core for one policy."""
+    """Make and wire the core for one policy.
+
+    `enduring`: that of the core which this one takes over from; it is set up for the new policy,
+    so the old core must not decide any more.
+    """
     clock = surroundings.clock
     settings = policy.reactive
     names = tuple(profile.name for profile in profiles)
@@ -160,21 +178,21 @@ def build_core(
         for profile in profiles
         for strategy in (*profile.deschedule, *profile.balance)
     }
-    store = Store()
-    assumed = Assumed(counts_again=lambda uid: bus.counts_again(uid))
+    debounces = _debounces(settings, strategies)
+    kept = enduring or _enduring(policy, surroundings)
+    store, assumed, causes, bucket, gates = (
+        kept.store,
+        kept.assumed,
+        kept.causes,
+        kept.bucket,
+        kept.gates,
+    )
+    _configure(kept, policy, strategies, debounces)
+    assumed.counts_again = lambda uid: bus.counts_again(uid)
     lister, live = Lister(store), Lister(store, assumed.pods)
-    cycle = CycleNodes(policy.node_selector)
+    cycle = CycleNodes(policy.node_selector, {node.name: node for node in store.nodes()})
     queue: DelayQueue[Item] = DelayQueue(clock)
     parking = Parking()
-
-    def breaks(key: Key, cause: Cause, change: Change) -> bool:
-        return strategies[key.profile, key.strategy].breaks(cause, change)
-
-    debounces = _debounces(settings, strategies)
-    longest = max((each.max_wait for each in debounces.values()), default=0.0)
-    causes = Causes(breaks, longest_batch=timedelta(seconds=longest) + _LATE)
-    bucket = TokenBucket(settings.rate_limit.evictions_per_second, settings.rate_limit.burst, clock)
-    gates = _gates(policy, surroundings, lister=lister, causes=causes, bucket=bucket)
     evictions = EvictionQueue(timer=lambda key, time: bus.look_at(HeldKey(key), time))
     hooks = Hooks(surroundings.hooks, metrics=surroundings.metrics, log=get_logger("hooks"))
     reporter = Reporter(hooks, surroundings.metrics, clock=clock, profile_names=names)
@@ -245,6 +263,7 @@ def build_core(
         dispatcher=dispatcher,
         worker=worker,
         hooks=hooks,
+        enduring=kept,
     )
 
 
@@ -258,15 +277,46 @@ def _debounces(
     return found
 
 
-def _gates(
+def _enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
+    settings, clock = policy.reactive, surroundings.clock
+    store = Store()
+    lister = Lister(store)
+    causes = Causes(lambda _key, _cause, _change: True, longest_batch=_LATE)
+    bucket = TokenBucket(settings.rate_limit.evictions_per_second, settings.rate_limit.burst, clock)
+    gates = Gates(
+        synced=SyncedGate(surroundings.not_synced),
+        clock=ClockGate(clock),
+        stale=StalenessGate(surroundings.stream_ages, max_age=settings.staleness.max_age),
+        permission=PermissionGate(),
+        reported=ReportedGate(),
+        settle=SettleGate(settle_of=lambda _: settings.settle.default, began=causes.began),
+        retry=RetryGate(),
+        lane=LaneGate(
+            budgets_of=lister.budgets_of, is_stale=surroundings.budgets_stale, pod_now=lister.pod
+        ),
+        limits=LimitsGate(_limits(policy), window=settings.limits.window),
+        bucket=BucketGate(bucket, clock=clock, adaptive=settings.rate_limit.adaptive),
+    )
+    return Enduring(
+        store=store,
+        assumed=Assumed(counts_again=lambda _uid: None),
+        causes=causes,
+        bucket=bucket,
+        gates=gates,
+    )
+
+
+def _configure(
+    kept: Enduring,
     policy: LoadedPolicy,
-    surroundings: Surroundings,
-    *,
-    lister: Lister,
-    causes: Causes,
-    bucket: TokenBucket,
-) -> Gates:
-    settings = policy.reactive
+    strategies: Mapping[tuple[int, str], Strategy],
+    debounces: Mapping[str, Debounce],
+) -> None:
+    """Let what endures work by this policy from now on."""
+    settings, gates = policy.reactive, kept.gates
+
+    def breaks(key: Key, cause: Cause, change: Change) -> bool:
+        return strategies[key.profile, key.strategy].breaks(cause, change)
 
     def settle_of(candidate: Candidate) -> timedelta:
         cause, strategy = candidate.cause, candidate.key.strategy
@@ -276,26 +326,34 @@ def _gates(
         taint = cause.ident[1] if cause.kind == "taint" else ""
         return settings.settle_of(strategy, taint=taint)
 
-    def began(cause: Cause) -> datetime | None:
-        return causes.began(cause)
+    longest = max((each.max_wait for each in debounces.values()), default=0.0)
+    kept.causes.keep(_OfStrategies(strategies))
+    kept.causes.breaks = breaks
+    kept.causes.longest_batch = timedelta(seconds=longest) + _LATE
+    rate = settings.rate_limit
+    statistics = kept.bucket.statistics()
+    if (statistics.ceiling, statistics.burst) != (rate.evictions_per_second, rate.burst):
+        kept.bucket.reconfigure(rate.evictions_per_second, rate.burst)
+    gates.settle.settle_of = settle_of
+    gates.stale.max_age = settings.staleness.max_age
+    gates.limits.reconfigure(_limits(policy), window=settings.limits.window)
+    gates.bucket.adaptive = rate.adaptive
 
-    limits = Limits(
+
+class _OfStrategies(Container[Key]):
+    """The keys of these strategies, by profile and name."""
+
+    def __init__(self, strategies: Container[tuple[int, str]]) -> None:
+        self._strategies = strategies
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, Key) and (key.profile, key.strategy) in self._strategies
+
+
+def _limits(policy: LoadedPolicy) -> Limits:
+    return Limits(
         total=policy.limits.total,
         per_node=policy.limits.per_node,
         per_namespace=policy.limits.per_namespace,
-        per_workload=settings.limits.per_workload,
-    )
-    return Gates(
-        synced=SyncedGate(surroundings.not_synced),
-        clock=ClockGate(surroundings.clock),
-        stale=StalenessGate(surroundings.stream_ages, max_age=settings.staleness.max_age),
-        permission=PermissionGate(),
-        reported=ReportedGate(),
-        settle=SettleGate(settle_of=settle_of, began=began),
-        retry=RetryGate(),
-        lane=LaneGate(
-            budgets_of=lister.budgets_of, is_stale=surroundings.budgets_stale, pod_now=lister.pod
-        ),
-        limits=LimitsGate(limits, window=settings.limits.window),
-        bucket=BucketGate(bucket, clock=surroundings.clock, adaptive=settings.rate_limit.adaptive),
+        per_workload=policy.reactive.limits.per_workload,
     )

@@ -37,7 +37,8 @@ class Assumed:
     """
 
     def __init__(self, counts_again: Callable[[str], None]) -> None:
-        self._counts_again = counts_again
+        self.counts_again = counts_again
+        """A reload of the policy sets another."""
         self._in_flight: dict[str, bool] = {}
         self._going: dict[str, Assumption] = {}
         self.pods = GonePods()
@@ -80,7 +81,7 @@ class Assumed:
 
     def drop(self, uid: str) -> Assumption | None:
         self.pods.drop(uid)
-        self._counts_again(uid)
+        self.counts_again(uid)
         return self._going.pop(uid, None)
 
     def confirm(self, uid: str, now: datetime) -> EvictionOutcome | None:

@@ -8,7 +8,7 @@ debounce batch, the cause is back before anybody evaluates.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import structlog
@@ -34,8 +34,9 @@ class Causes:
     """`longest_batch`: how long changes may be gathered before a key is evaluated."""
 
     def __init__(self, breaks: Breaks, *, longest_batch: timedelta) -> None:
-        self._breaks = breaks
-        self._longest_batch = longest_batch
+        self.breaks = breaks
+        self.longest_batch = longest_batch
+        """A reload of the policy sets both anew."""
         self._recent: deque[tuple[datetime, Ref]] = deque()
         self._recent_of: dict[Ref, deque[tuple[datetime, Change]]] = {}
         self._began: dict[Identity, datetime] = {}
@@ -94,6 +95,12 @@ class Causes:
         for ref, changes in self._recent_of.items():
             self._recent_of[ref] = deque((at + by, change) for at, change in changes)
 
+    def keep(self, keys: Container[Key]) -> None:
+        """Let go of the causes of all other keys: their strategies are no longer there."""
+        for key in [key for key in self._of_key if key not in keys]:
+            for ident in self._of_key.pop(key):
+                self._release(ident, key)
+
     def began(self, cause: Cause) -> datetime | None:
         """Return since when the cause holds; None after a break, until an evaluation offers it
         again."""
@@ -117,7 +124,7 @@ class Causes:
 
     def _remember(self, change: Change, now: datetime) -> None:
         """Keep what may have interrupted a cause that no evaluation has offered yet."""
-        while self._recent and self._recent[0][0] < now - self._longest_batch:
+        while self._recent and self._recent[0][0] < now - self.longest_batch:
             _, ref = self._recent.popleft()
             changes = self._recent_of[ref]
             changes.popleft()
@@ -137,7 +144,7 @@ class Causes:
 
     def _is_broken(self, key: Key, cause: Cause, change: Change) -> bool:
         try:
-            return self._breaks(key, cause, change)
+            return self.breaks(key, cause, change)
         except Exception:  # doubt means: let it settle anew
             if key.strategy not in self._failed:
                 self._failed.add(key.strategy)

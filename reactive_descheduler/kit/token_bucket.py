@@ -45,16 +45,24 @@ class TokenBucket:
 
     def __init__(self, rate: float, burst: int, clock: Clock) -> None:
         """Raise ValueError for a negative or infinite rate, or a burst below 1."""
-        if not 0 <= rate < math.inf:
-            raise ValueError(f"rate must be a finite number of tokens a second, not {rate}")
-        if burst < 1:
-            raise ValueError(f"burst must be at least 1, not {burst}")
+        _check(rate, burst)
         self._ceiling = rate
         self._rate = rate
         self._burst = burst
         self._clock = clock
         self._tokens = float(burst) if rate else 0.0
         self._filled_at = clock.monotonic()
+
+    def reconfigure(self, rate: float, burst: int) -> None:
+        """Let another rate and burst hold; what overload has taken off the rate is forgotten.
+
+        Raise ValueError as at the start.
+        """
+        _check(rate, burst)
+        self._fill()
+        self._ceiling = self._rate = rate
+        self._burst = burst
+        self._tokens = min(self._tokens, float(burst)) if rate else 0.0
 
     def available(self) -> int:
         """Return how many tokens could be taken now."""
@@ -123,3 +131,10 @@ class TokenBucket:
             self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
             self._filled_at = now
         return now
+
+
+def _check(rate: float, burst: int) -> None:
+    if not 0 <= rate < math.inf:
+        raise ValueError(f"rate must be a finite number of tokens a second, not {rate}")
+    if burst < 1:
+        raise ValueError(f"burst must be at least 1, not {burst}")

@@ -25,7 +25,8 @@ class BucketGate(OpenGate):
     def __init__(self, bucket: TokenBucket, *, clock: Clock, adaptive: bool) -> None:
         self._bucket = bucket
         self._clock = clock
-        self._adaptive = adaptive
+        self.adaptive = adaptive
+        """A reload of the policy sets it anew."""
 
     def closed(self, now: datetime, /) -> Held | None:
         if self._bucket.available():
@@ -46,7 +47,7 @@ class BucketGate(OpenGate):
         if outcome.answer is Answer.THROTTLED:
             pause = outcome.retry_after if outcome.retry_after is not None else THROTTLED_PAUSE
             self._bucket.pause_until(self._clock.monotonic() + pause)
-        if self._adaptive:
+        if self.adaptive:
             if outcome.answer in (Answer.THROTTLED, Answer.SERVER_ERROR, Answer.UNKNOWN):
                 self._bucket.slow_down()
             elif outcome.answer is Answer.EVICTED:

@@ -42,7 +42,7 @@ class _Scope(NamedTuple):
 
 
 def _scopes(limits: Limits, pod: Pod) -> tuple[_Scope, ...]:
-    """Return what limits this Pod, in upstream's order: total, node, namespace; then ours."""
+    """Return what may limit this Pod, in upstream's order: total, node, namespace; then ours."""
     scopes = [_Scope(limits.total, ("total",), TOTAL_REACHED, Stop.ALL)]
     if pod.node_name:
         scopes.append(_Scope(limits.per_node, ("node", pod.node_name), NODE_REACHED, Stop.NODE))
@@ -52,7 +52,7 @@ def _scopes(limits: Limits, pod: Pod) -> tuple[_Scope, ...]:
     owner = workload(pod)
     if owner is not None:
         scopes.append(_Scope(limits.per_workload, ("workload", *owner), WORKLOAD_REACHED, Stop.NO))
-    return tuple(scope for scope in scopes if scope.limit is not None)
+    return tuple(scopes)
 
 
 class PassLimits:
@@ -65,8 +65,7 @@ class PassLimits:
     def check(self, pod: Pod) -> tuple[Held, Stop] | None:
         """Return which limit holds the Pod, and where the strategy has to stop."""
         for scope in _scopes(self._limits, pod):
-            assert scope.limit is not None
-            if self._counts[scope.key] + 1 > scope.limit:
+            if scope.limit is not None and self._counts[scope.key] + 1 > scope.limit:
                 reason = f"{scope.reached} ({scope.limit})"
                 return Held("limits", reason, (Never(pod.uid),)), scope.stop
         return None
@@ -94,11 +93,15 @@ class LimitsGate(OpenGate):
         self._permits: deque[_Permit] = deque()
         self._counts: Counter[tuple[str, ...]] = Counter()
 
+    def reconfigure(self, limits: Limits, *, window: timedelta) -> None:
+        """Let other limits hold from now on, for what was counted so far too."""
+        self._limits = limits
+        self._window = window
+
     def check(self, candidate: Candidate, now: datetime, /) -> Held | None:
         self._expire(now)
         for scope in _scopes(self._limits, candidate.pod):
-            assert scope.limit is not None
-            if self._counts[scope.key] + 1 > scope.limit:
+            if scope.limit is not None and self._counts[scope.key] + 1 > scope.limit:
                 window = f"{self._window.total_seconds():g} s"
                 reason = f"{scope.reached} ({scope.limit} in {window})"
                 freed = On(Action.LIMIT_FREED, None)
@@ -107,6 +110,7 @@ class LimitsGate(OpenGate):
 
     def take(self, candidate: Candidate, now: datetime, /) -> None:
         pod = candidate.pod
+        # Scopes without a limit count too: a reload of the policy may set one.
         keys = tuple(scope.key for scope in _scopes(self._limits, pod))
         self._permits.append(_Permit(pod.uid, now, keys))
         self._counts.update(keys)

@@ -25,11 +25,12 @@ class SettleGate(OpenGate):
         settle_of: Callable[[Candidate], timedelta],
         began: Callable[[Cause], datetime | None],
     ) -> None:
-        self._settle_of = settle_of
+        self.settle_of = settle_of
+        """A reload of the policy sets another."""
         self._began = began
 
     def check(self, candidate: Candidate, now: datetime, /) -> Held | None:
-        wait = self._settle_of(candidate)
+        wait = self.settle_of(candidate)
         if not wait:
             return None
         began = self._began(candidate.cause)

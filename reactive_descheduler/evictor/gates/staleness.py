@@ -20,10 +20,12 @@ class StalenessGate(OpenGate):
 
     def __init__(self, ages: Callable[[], Mapping[str, float]], *, max_age: timedelta) -> None:
         self._ages = ages
-        self._max_age = max_age.total_seconds()
+        self.max_age = max_age
+        """A reload of the policy sets another."""
 
     def closed(self, now: datetime, /) -> Held | None:
-        stale = {kind: age for kind, age in self._ages().items() if age > self._max_age}
+        limit = self.max_age.total_seconds()
+        stale = {kind: age for kind, age in self._ages().items() if age > limit}
         if not stale:
             return None
         told = ", ".join(f"{kind} for {age:.0f} s" for kind, age in sorted(stale.items()))

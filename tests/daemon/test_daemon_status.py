@@ -1,0 +1,97 @@
+"""What `/status` and `/metrics` show of a daemon at work."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reactive_descheduler.sandbox.faults import Fault
+from reactive_descheduler.server.status import render
+from reactive_descheduler.strategies.pod_life_time import PodLifeTime
+from tests.builders import Manifest, make_budget, make_namespace, make_node, make_pod
+from tests.daemon.world import AT_ONCE, World, eventually, world
+
+BOTH = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: default
+  pluginConfig:
+  - name: PodLifeTime
+    args: {maxPodLifeTimeSeconds: 100000000}
+  plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints, PodLifeTime]}}
+"""
+
+
+def shown(running: World) -> Any:
+    """Return what somebody who asks over HTTP reads."""
+    return json.loads(render(running.status()))
+
+
+def objects() -> list[Manifest]:
+    return [
+        make_namespace(),
+        make_node("node-1"),
+        make_node("node-2"),
+        make_pod("a", node="node-1", labels={"app": "other"}),
+        make_pod("b", node="node-1"),
+        make_budget("web", allowed=0, healthy=1),
+    ]
+
+
+async def test_it_shows_what_is_held_by_what_and_what_is_in_flight() -> None:
+    async with world(objects=objects()) as running:
+        running.fault(Fault(verb="create", resource="pods/eviction", latency=5.0))
+        await running.live()
+        await running.taint("node-1")
+        await running.rest(1)
+        status = shown(running)
+
+        (held,) = status["held"]
+        (going,) = status["inFlight"]
+        assert (held["pod"], held["by"], held["node"]) == ("default/b", "lane", "node-1")
+        assert going["pod"] == "default/a"
+        assert status["assumedGoing"] == 1
+        assert status["notReady"] == []
+        assert status["closed"] is None
+
+
+async def test_metrics_follow_at_each_scrape() -> None:
+    async with world(objects=objects()) as running:
+        await running.live()
+        await running.taint("node-1")
+        await running.rest(5)
+        for _ in range(2):  # counts that are carried over must not be added twice
+            running.daemon.metrics.refresh()
+
+        assert running.metric("held_candidates", gate="lane") == 1
+        assert running.metric("remembered_candidates") == 1
+        assert running.metric("cluster_events", action="NODE_TAINTS") == 1
+        assert running.metric("triggered_runs", action="NODE_TAINTS") == 2
+        assert running.metric("watch_synced") == 4
+        assert running.metric("lanes_in_flight") == 0
+        assert running.metric("bucket_tokens") == 10
+
+
+async def test_it_shows_what_fails_and_what_is_degraded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate(*_args: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(PodLifeTime, "evaluate", evaluate)
+    async with world(BOTH + AT_ONCE, objects()) as running:
+        await eventually(lambda: bool(running.status()["failing"]))
+        status = shown(running)
+
+        assert status["degraded"] == ["PodLifeTime"]
+        assert {each["error"] for each in status["failing"]} == {"RuntimeError: broken"}
+
+
+async def test_what_holds_everything_is_shown_before_it_is_ready() -> None:
+    async with world(faults=[Fault(resource="nodes", status=503)]) as running:
+        await running.rest(5)
+        status = shown(running)
+
+        assert status["notReady"]
+        assert {each["kind"]: each["synced"] for each in status["streams"]}["Node"] is False

@@ -8,6 +8,7 @@ surprise; nothing listens on another address than 127.0.0.1.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 BINARIES = HERE / "bin"
+OUR_STAGES = HERE / "stages.yaml"
 DEFAULT_DIRECTORY = HERE / "run"
 PROGRAMS = {  # by component, in the order of their start
     "etcd": "server",
@@ -65,11 +67,52 @@ class ControlPlane:
     directory: Path
     server: str
     tokens: dict[str, str]
+    components: list[Component]
     processes: list[subprocess.Popen[bytes]]
+    """Those of `components`, in the same order."""
 
     def kubeconfig(self, user: str = "admin") -> Path:
         """Path of a user's kubeconfig: `admin`, or `nobody` who has no rights."""
         return self.directory / f"{user}.kubeconfig"
+
+    def kill(self, name: str) -> None:
+        """End a component as a power cut does, with SIGKILL."""
+        process = self.processes[self._index(name)]
+        process.kill()
+        process.wait(STOP_WITHIN)
+
+    def start_again(self, name: str) -> None:
+        """Start what was killed: same port, same state; returns once it is ready."""
+        at = self._index(name)
+        component = self.components[at]
+        self.processes[at] = _spawn(self.directory, component)
+        _wait_ready(
+            self.directory,
+            component,
+            process=self.processes[at],
+            trust=_trust(self.directory),
+            token=self.tokens["admin"],
+        )
+
+    def compact(self) -> int:
+        """Have etcd forget everything but the present state; gives the revision of that."""
+        revision = int(self._ask_etcd("range", {"key": "AA=="})["header"]["revision"])
+        self._ask_etcd("compaction", {"revision": revision, "physical": True})
+        return revision
+
+    def _ask_etcd(self, method: str, body: dict[str, object]) -> dict[str, dict[str, str]]:
+        health = self.components[self._index("etcd")].ready[0]
+        request = urllib.request.Request(
+            f"{health.removesuffix('/health')}/v3/kv/{method}",
+            data=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as response:
+            answer: dict[str, dict[str, str]] = json.load(response)
+            return answer
+
+    def _index(self, name: str) -> int:
+        return [component.name for component in self.components].index(name)
 
 
 def missing_binaries() -> list[str]:
@@ -107,19 +150,24 @@ def start(directory: Path, *, components: Collection[str] = tuple(PROGRAMS)) -> 
     server = f"https://127.0.0.1:{ports[2]}"
     write_certificates(directory)
     tokens = write_users(directory, server)
-    trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+    trust = _trust(directory)
+    wanted = [each for each in _components(directory, ports) if each.name in components]
     processes: list[subprocess.Popen[bytes]] = []
     try:
-        for component in _components(directory, ports):
-            if component.name not in components:
-                continue
+        for component in wanted:
             process = _spawn(directory, component)
             processes.append(process)
             _wait_ready(directory, component, process=process, trust=trust, token=tokens["admin"])
     except BaseException:
         stop(directory)
         raise
-    return ControlPlane(directory=directory, server=server, tokens=tokens, processes=processes)
+    return ControlPlane(
+        directory=directory,
+        server=server,
+        tokens=tokens,
+        components=wanted,
+        processes=processes,
+    )
 
 
 def stop(directory: Path) -> list[str]:
@@ -154,7 +202,7 @@ def _components(directory: Path, ports: list[int]) -> list[Component]:
     ]
     # No wait for a lease, and not the default rate limits of 20 or 50 requests a second.
     client = ["--leader-elect=false", "--kube-api-qps=300", "--kube-api-burst=600"]
-    stages = sorted((BINARIES / "stages").glob("*.yaml"))
+    stages = [*sorted((BINARIES / "stages").glob("*.yaml")), OUR_STAGES]
     server = f"https://127.0.0.1:{api}"
     return [
         Component(
@@ -274,6 +322,10 @@ def _wait_ready(
                     f"{_last_lines(directory, component.name)}"
                 )
             time.sleep(0.1)
+
+
+def _trust(directory: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(directory / "ca.crt"))
 
 
 def _answers(url: str, *, trust: ssl.SSLContext, token: str) -> bool:

@@ -8,6 +8,7 @@ import json
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,15 @@ TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=30)
 
 
 class Meta(msgspec.Struct, rename="camel"):
-    """What identifies an object."""
+    """What identifies an object, and what it says of itself."""
 
-    name: str
+    name: str = ""
     namespace: str = ""
     uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
     deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
 
 
 class Condition(msgspec.Struct):
@@ -38,6 +42,7 @@ class Condition(msgspec.Struct):
 
     type: str
     status: str
+    reason: str = ""
 
 
 class PodSpec(msgspec.Struct, rename="camel"):
@@ -72,6 +77,14 @@ class Pod(msgspec.Struct):
             each.type == "Ready" and each.status == "True" for each in self.status.conditions
         )
         return ready and self.metadata.deletion_timestamp is None
+
+    @property
+    def evicted(self) -> bool:
+        """Asked to go by way of the eviction API, which leaves its mark on the Pod."""
+        return any(
+            each.type == "DisruptionTarget" and each.reason == "EvictionByEvictionAPI"
+            for each in self.status.conditions
+        )
 
 
 class PodEvent(msgspec.Struct):
@@ -122,7 +135,7 @@ class Api:
         await self.request("PATCH", path, body=body, content=MERGE)
 
     async def delete(self, path: str) -> None:
-        """DELETE an object."""
+        """DELETE an object, or all of a collection."""
         await self.request("DELETE", path)
 
     async def pods(self, namespace: str, app: str) -> list[Pod]:
@@ -133,9 +146,16 @@ class Api:
     async def watch_pods(self, namespace: str, app: str) -> AsyncIterator[PodEvent]:
         """What happens to these Pods; begins with an ADDED for each that exists."""
         path = f"/api/v1/namespaces/{namespace}/pods?labelSelector=app%3D{app}&watch=true"
+        async for line in self.lines(path):
+            yield msgspec.json.decode(line, type=PodEvent)
+
+    async def lines(self, path: str) -> AsyncIterator[bytes]:
+        """The lines of a watch, until the server ends it; raises ApiError if it is refused."""
         async with self._session.get(path) as response:
+            if response.status != 200:
+                raise ApiError(response.status, await response.text())
             async for line in response.content:
-                yield msgspec.json.decode(line, type=PodEvent)
+                yield line
 
     async def taint(self, node: str, *taints: tuple[str, str]) -> None:
         """Set a node's taints, each (key, effect); none takes all away."""

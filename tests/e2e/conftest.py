@@ -7,6 +7,7 @@ import secrets
 import shutil
 import subprocess
 import time
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,16 @@ import pytest
 from tests.controlplane.cluster import BINARIES, ControlPlane, missing_binaries, running
 from tests.e2e.api import Access, Api, connect, eventually, read_kubeconfig
 from tests.e2e.objects import ZONES, make_node
+from tests.e2e.scene import COLLECTIONS, Scene
+from tests.e2e.witness import watching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from tests.e2e.witness import Witness
+
 NODES = ("node-1", "node-2", "node-3", "node-4")
+WORKLOADS = ("Deployment", "ReplicaSet", "DaemonSet", "Job")
 NODES_WITHIN = 30.0
 """Seconds until the nodes are Ready and without the taint that they are admitted with."""
 
@@ -89,8 +95,30 @@ async def api(access: Access) -> AsyncIterator[Api]:
 
 
 @pytest.fixture
+async def witness(access: Access) -> AsyncIterator[Witness]:
+    """What is evicted while the test runs; none of it may break a budget."""
+    async with connect(access) as client, watching(client) as found:
+        yield found
+    assert not found.broken
+
+
+@pytest.fixture(autouse=True)
+def _no_budget_is_ever_broken(request: pytest.FixtureRequest) -> None:
+    """Every test that has the control plane has a witness."""
+    if "api" in request.fixturenames:
+        request.getfixturevalue("witness")
+
+
+@pytest.fixture
 async def namespace(api: Api) -> AsyncIterator[str]:
     """A namespace of the test's own, ready to take Pods; they are gone before the next test."""
+    async with a_namespace(api) as name:
+        yield name
+
+
+@asynccontextmanager
+async def a_namespace(api: Api) -> AsyncIterator[str]:
+    """A namespace for the length of a block; it ends once no Pod is left in it."""
     name = f"e2e-{secrets.token_hex(4)}"
     path = f"/api/v1/namespaces/{name}"
     await api.create("/api/v1/namespaces", {"metadata": {"name": name}})
@@ -106,9 +134,21 @@ async def namespace(api: Api) -> AsyncIterator[str]:
 
     await eventually(has_account, what="a service account in the namespace", within=20)
     yield name
+    # The namespace itself would take its 5 s over them.
+    for kind in WORKLOADS:
+        collection = COLLECTIONS[kind].format(name)
+        await api.delete(f"/{collection}?propagationPolicy=Background")
+    # What is left would be wanted by the next test's descheduler.
+    await eventually(has_no_pods, what="no Pods left", within=45)
     await api.delete(path)
-    # What is left would be wanted by the next test's descheduler, and refused by the server.
-    await eventually(has_no_pods, what="no Pods left", within=30)
+
+
+@pytest.fixture
+def scene(
+    control_plane: ControlPlane, api: Api, witness: Witness, namespace: str, tmp_path: Path
+) -> Scene:
+    """All of these at hand."""
+    return Scene(control_plane, api, witness, namespace, tmp_path)
 
 
 @pytest.fixture

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.e2e.api import eventually
+from tests.e2e.probes import probe
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -19,6 +22,32 @@ class Descheduler:
 
     process: asyncio.subprocess.Process
     log: Path
+    url: str = ""
+    """Where it serves health, metrics and status; empty where it serves nothing."""
+
+    async def ready(self) -> tuple[int, str]:
+        """Status and text of /readyz; (0, "") before it serves."""
+        return await probe(f"{self.url}/readyz")
+
+    async def becomes_ready(self, *, within: float = 30) -> None:
+        """Return once it says that it does its work."""
+
+        async def is_ready() -> bool:
+            return (await self.ready())[0] == 200
+
+        await eventually(is_ready, what="the descheduler ready", within=within)
+
+    async def metrics(self, *names: str) -> dict[str, float]:
+        """Each metric's sum over all its labels; a name may carry some of them."""
+        _, text = await probe(f"{self.url}/metrics")
+        return {
+            name: sum(
+                float(line.rpartition(" ")[2])
+                for line in text.splitlines()
+                if line.startswith(name) and line[len(name)] in " {,}"
+            )
+            for name in names
+        }
 
     async def output(self) -> str:
         """All that it has written so far, to standard output and error."""
@@ -37,11 +66,11 @@ class Descheduler:
 
 @asynccontextmanager
 async def running_descheduler(
-    *arguments: str, policy: Path, kubeconfig: Path, log: Path
+    *arguments: str, policy: Path, kubeconfig: Path, log: Path, port: int = 0
 ) -> AsyncIterator[Descheduler]:
     """Run it with a policy against a cluster; killed at the end if the test has not stopped it.
 
-    A failure within the block carries the last lines of its output.
+    A failure within the block carries the last lines of its output. Port 0 serves nothing.
     """
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
@@ -53,14 +82,14 @@ async def running_descheduler(
             str(policy),
             "--kubeconfig",
             str(kubeconfig),
-            "--secure-port",
-            "0",
+            f"--secure-port={port}",
+            "--bind-address=127.0.0.1",
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
         )
-    running = Descheduler(process, log)
+    running = Descheduler(process, log, f"https://127.0.0.1:{port}" if port else "")
     try:
         yield running
     except BaseException as error:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+READY_AFTER = "e2e.test/ready-after"
+"""An annotation of Pods: how long after it is bound kwok makes it Ready, such as 1500ms."""
+GONE_AFTER = "e2e.test/gone-after"
+"""The same for how long it is terminating."""
 ZONES = ("zone-a", "zone-b")
 
 
@@ -36,12 +43,15 @@ def make_deployment(
     tolerates: str = "",
     spread: bool = False,
     grace_seconds: int = 1,
+    annotations: Mapping[str, str] | None = None,
+    extra: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
     """A Deployment labelled app=`name`.
 
     nodes: the only ones it may run on (default: all). tolerates: the key of a taint. spread:
     strictly as many Pods on each node as on the others, not what the scheduler finds best.
     grace_seconds: how long its Pods are terminating (kwok does not wait; with 0 no server does).
+    annotations: of its Pods; kwok heeds READY_AFTER and GONE_AFTER. extra: of its Pods' spec.
     """
     labels = {"app": name}
     pod: dict[str, object] = {
@@ -80,7 +90,40 @@ def make_deployment(
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
+            "template": {
+                "metadata": {"labels": labels, "annotations": dict(annotations or {})},
+                "spec": pod | dict(extra or {}),
+            },
+        },
+    }
+
+
+def make_daemon_set(name: str) -> dict[str, object]:
+    """A DaemonSet labelled app=`name`, with a Pod on every node."""
+    document = make_deployment(name, replicas=0)
+    spec = document["spec"]
+    assert isinstance(spec, dict)
+    return document | {
+        "kind": "DaemonSet",
+        "spec": {key: value for key, value in spec.items() if key != "replicas"},
+    }
+
+
+def make_job(name: str, *, ends: str) -> dict[str, object]:
+    """A Job of one Pod labelled app=`name`, which kwok ends at once: Failed or Succeeded."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "backoffLimit": 0,
+            "template": {
+                "metadata": {"labels": {"app": name, "e2e.test/ends": ends}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "example.test/none"}],
+                },
+            },
         },
     }
 

@@ -55,7 +55,9 @@ class Screen:
         nodes = _nodes(console, options, self.board.rows, room)
         left = max(0, height - len(top) - len(nodes) - 1)
         steps = console.render_lines(_timeline(self.board.so_far.steps, left), _lines_of(options))
-        rule = console.render_lines(Text("─" * width, "dim"), _lines_of(options))
+        rule = console.render_lines(
+            Text(("-" if options.ascii_only else "─") * width, "dim"), _lines_of(options)
+        )
         for line in (*top, *nodes, *rule, *steps)[:height]:
             yield from line
             yield Segment.line()
@@ -66,14 +68,17 @@ class Screen:
         nodes = sum(bool(row.name) for row in rows)
         ready = sum(pod.state == "ready" for pod in pods)
         head = Table.grid(expand=True)
-        head.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        head.add_column(no_wrap=True, overflow="crop", ratio=1)
         head.add_column(no_wrap=True, style="dim")
         head.add_row(
             f"{nodes} nodes, {ready} of {len(pods)} Pods Ready;"
             f" {so_far.evicted} evicted, {so_far.replaced} replaced",
             " Ctrl-C ends it",
         )
-        lines: list[RenderableType] = [head, Text(self.export, "bold", overflow="fold")]
+        # Cut where the terminal ends, not between the words.
+        starts = range(0, len(self.export), width)
+        exports = (Text(self.export[start : start + width], "bold") for start in starts)
+        lines: list[RenderableType] = [head, *exports]
         if height >= _LOW and width >= _NARROW:
             wide = max(len(command) for command, _ in self.tries)
             lines += [
@@ -91,7 +96,7 @@ def _nodes(
     lines: list[list[Segment]] = []
     for pods in (_each, _counted):
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
-        table.add_column(no_wrap=True, max_width=options.max_width // 4)
+        table.add_column(no_wrap=True, overflow="crop", max_width=options.max_width // 4)
         table.add_column(max_width=max(_TAINT, options.max_width // 4))
         table.add_column(ratio=1)
         for row in rows:
@@ -133,7 +138,7 @@ def _counted(pods: Sequence[PodMark], ascii_only: bool) -> Text:
         Text.assemble((_MARKS[state][ascii_only], _MARKS[state][2]), f"{group} {count}")
         for (group, state), count in counts.items()
     ]
-    return Text(" ", no_wrap=True, overflow="ellipsis").join(parts)
+    return Text(" ", no_wrap=True).join(parts)
 
 
 def _timeline(steps: Sequence[Step], count: int) -> RenderableType:
@@ -168,9 +173,9 @@ def _text(step: Step) -> str:
 
 
 def _one_line(*parts: str | tuple[str, str]) -> Text:
-    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+    return Text.assemble(*parts, no_wrap=True)
 
 
 def _lines_of(options: ConsoleOptions) -> ConsoleOptions:
     """Let a part be as high as it is; padding to the screen's height is for the whole."""
-    return options.update(height=None)
+    return options.update(height=None, overflow="crop" if options.ascii_only else "ellipsis")

@@ -35,9 +35,12 @@ class Stand:
         *,
         by: str = "PodLifeTime",
         reason: str = "old",
+        strategy: str = "PodLifeTime",
         seen: datetime | None = None,
+        until: datetime | None = None,
     ) -> None:
-        decision = Decision(NOON, "default", candidate(name), verdict, by, reason, seen)
+        offered = candidate(name, strategy)
+        decision = Decision(NOON, "default", offered, verdict, by, reason, seen, until)
         self.observer.on_decision(decision)
 
     def answer(self, name: str, answer: Answer, message: str = "") -> None:
@@ -55,9 +58,9 @@ def document(name: str, *, app: str = "web", node: str = "node-1", **more: objec
     return make_pod(name, uid=f"uid-{name}", node=node, owners=[owner(app)], **more)  # type: ignore[arg-type]
 
 
-def candidate(name: str) -> Candidate:
+def candidate(name: str, strategy: str = "PodLifeTime") -> Candidate:
     cause = Cause("age", (f"uid-{name}",), ())
-    key = Key(0, "PodLifeTime", (f"uid-{name}",))
+    key = Key(0, strategy, (f"uid-{name}",))
     return Candidate(key, pod_view(document(name)), cause, "old")
 
 
@@ -89,6 +92,21 @@ def test_a_hold_is_told_once_until_its_reason_is_another(stand: Stand) -> None:
         "by lane: full",
         "by lane: not counted yet",
         "by lane: full",
+    ]
+
+
+def test_a_hold_says_until_when_if_time_ends_it(stand: Stand) -> None:
+    until = NOON + timedelta(milliseconds=250)
+    stand.decide("web-1", "held", by="settle", reason="too new", until=until)
+    assert stand.told == [("held", "web-1", "by settle until 12:00:00.250: too new")]
+
+
+def test_each_strategy_sees_a_change(stand: Stand) -> None:
+    for strategy in ("PodLifeTime", "RemovePodsViolatingNodeTaints", "PodLifeTime"):
+        stand.decide("web-1", "accepted", strategy=strategy, seen=NOON)
+    assert [step.strategy for step in stand.steps if step.kind == "seen"] == [
+        "PodLifeTime",
+        "RemovePodsViolatingNodeTaints",
     ]
 
 
@@ -124,7 +142,11 @@ def test_pods_that_others_delete_are_nobodys_replacement(stand: Stand) -> None:
     stand.observer.on_pod(document("web-1"), document("web-1", deleted=NOON))
     stand.observer.on_pod(document("web-1", deleted=NOON), None)
     stand.observer.on_pod(None, document("web-2", node="node-2"))
-    assert stand.told == [("ready", "web-2", "on node-2")]
+    assert stand.told == [
+        ("deleted", "web-1", "not by the descheduler, from node-1"),
+        ("ready", "web-2", "on node-2"),
+    ]
+    assert [step.replaces for step in stand.steps] == ["", ""]
 
 
 async def test_a_scene_waits_for_a_step(stand: Stand) -> None:

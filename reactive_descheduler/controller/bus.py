@@ -155,7 +155,10 @@ class EventBus:
         Keys of what is no longer there are among them: they are forgotten by being looked at.
         """
         for profile, name in self._strategies:
-            self._queue.add(WholePass(profile, name, low), low=low)
+            whole = WholePass(profile, name, low)
+            # One that is half done has looked at some keys too early: it begins anew.
+            self._passes.pop(whole, None)
+            self._queue.add(whole, low=low)
 
     def slice_of(self, whole: WholePass) -> None:
         """Put the next keys of a whole pass on the queue, and the pass itself if there are more.

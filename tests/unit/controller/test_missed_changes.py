@@ -8,6 +8,7 @@ import pytest
 
 from reactive_descheduler.api.changes import WatchEvent, WatchEventType
 from reactive_descheduler.api.eviction import Answer, EvictionOutcome
+from reactive_descheduler.controller import bus
 from reactive_descheduler.evictor.queue import Queued
 from tests.builders import (
     Manifest,
@@ -168,6 +169,20 @@ def test_own_full_node_that_would_take_the_pod_again_is_seen() -> None:
     assert daemon.reasons() == {AFFINITY}
     daemon.happen(make_node(**own))  # type: ignore[arg-type]
     assert daemon.offered() == {"web-1"}
+
+
+def test_whole_pass_that_is_half_done_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that it has looked at already would be left as the state was then."""
+    monkeypatch.setattr(bus, "_SLICE", 3)
+    pods = [make_pod(f"web-{number}", node="n1") for number in range(8)]
+    daemon = Daemon(make_node("n1", taints=[taint()]), *pods, strategies={TAINTS: {}})
+    informer, second = daemon.run.core.informer, view(make_node("n2"))
+    informer.apply(WatchEvent(WatchEventType.ADDED, second, "1"))
+    daemon.run.drain(6)
+    assert 0 < len(daemon.offered()) < len(pods)
+    informer.apply(WatchEvent(WatchEventType.DELETED, second, "2"))
+    daemon.run.rest()
+    assert daemon.offered() == set()
 
 
 def twice_wanted() -> Daemon:

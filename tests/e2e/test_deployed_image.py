@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,17 +120,16 @@ class Image:
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
-    folder = tmp_path_factory.mktemp("image")
-    for parent in (folder, *folder.parents):
-        if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
-            parent.chmod(parent.stat().st_mode | 0o011)  # for the user of the image to pass through
-    built = Image(root=folder, context=ROOT, workdir=folder)
-    for line in (ROOT / "Dockerfile").read_text().splitlines():
-        if line and not line.startswith("#"):
-            built.carry_out(line)
-    yield built
-    shutil.rmtree(folder)
+def image() -> Iterator[Image]:
+    # Not in pytest's own folder: that is closed to other users, as whom the program has to run.
+    with tempfile.TemporaryDirectory(prefix="image-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        built = Image(root=folder, context=ROOT, workdir=folder)
+        for line in (ROOT / "Dockerfile").read_text().splitlines():
+            if line and not line.startswith("#"):
+                built.carry_out(line)
+        yield built
 
 
 @asynccontextmanager

@@ -79,7 +79,7 @@ class RunningCore:
         """Let the debounce run out and everything due be done."""
         self.wait(self.debounce)
 
-    def keys(self) -> Iterable[Key]:
+    def key_space(self) -> Iterable[Key]:
         """Return the key space, what is remembered, and what waits to be evicted."""
         found: dict[Key, None] = {}
         for _, strategy in self.strategies:

@@ -1,0 +1,141 @@
+"""Triggers are complete: after any events, what is remembered is what a fresh look would say.
+
+No event may be missed and no wake left out. Acting is off, so nobody asks for an eviction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
+
+from reactive_descheduler.controller import bus
+from reactive_descheduler.controller.parking import Evaluated
+from tests.property.cluster_model import SECONDS, Event, Start, events, policies, some_cluster
+from tests.property.running_core import RunningCore, verdict_of
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_slices() -> Iterator[None]:
+    """Let a whole pass take several turns even here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bus, "_SLICE", 3)
+        yield
+
+
+Move = tuple[Any, ...]
+_changes = st.tuples(
+    st.just("change"),
+    st.lists(events, min_size=1, max_size=8),
+    st.integers(0, 4),
+    st.integers(0, 3),
+)
+MOVES: st.SearchStrategy[Move] = st.one_of(
+    _changes,
+    _changes,
+    _changes,
+    st.tuples(st.just("miss"), st.lists(events, min_size=1, max_size=4)),
+    st.tuples(st.just("wait"), st.sampled_from(SECONDS)),
+    st.just(("resync",)),
+)
+
+
+class Triggers(RuleBasedStateMachine):
+    @initialize(policy=policies(acting=False), start=some_cluster)
+    def start(self, policy: str, start: Start) -> None:
+        self.run = RunningCore(policy)
+        self.run.cluster.begin(start)
+        self.run.core.go_live()
+        self.compare()
+
+    @rule(move=MOVES)
+    def move(self, move: Move) -> None:
+        """Make one of the moves below. They are no rules of their own, for of several Hypothesis
+        leaves some out in each run."""
+        name, *arguments = move
+        getattr(self, name)(*arguments)
+
+    def change(self, happening: list[Event], taken: int, at_rest: int) -> None:
+        for event in happening:
+            self.run.cluster.tell(event)
+            self.run.drain(taken)
+        if at_rest:
+            self.compare()
+
+    def miss(self, missed: list[Event]) -> None:
+        self.run.cluster.miss(missed)
+        self.compare()
+
+    def wait(self, seconds: float) -> None:
+        self.run.wait(seconds)
+        self.compare()
+
+    def resync(self) -> None:
+        self.run.core.resync()
+        self.compare()
+
+    def compare(self) -> None:
+        self.run.rest()
+        self.run.check_sound()
+        core = self.run.core
+        nothing = Evaluated()
+        for key in self.run.key_space():
+            now = core.loop.evaluate(key)
+            remembered = core.parking.get(key, nothing)
+            assert verdict_of(remembered) == verdict_of(now), f"{key}\nwakes: {remembered.wakes}"
+            waiting = verdict_of(Evaluated(tuple(core.evictions.offers(key))))
+            assert waiting[0] == verdict_of(now)[0], key
+
+
+class WholePasses(RuleBasedStateMachine):
+    """Keys partition, and evaluated one by one they offer what a pass over everything offers."""
+
+    @initialize(policy=policies(acting=False), start=some_cluster)
+    def start(self, policy: str, start: Start) -> None:
+        self.run = RunningCore(policy)
+        self.run.cluster.begin(start)
+        self.compare()
+
+    @rule(happening=st.lists(events, min_size=1, max_size=8), seconds=st.sampled_from((0, 7)))
+    def change(self, happening: list[Event], seconds: float) -> None:
+        for event in happening:
+            self.run.cluster.tell(event)
+        self.run.clock.advance(seconds)
+        self.compare()
+
+    def compare(self) -> None:
+        for profile, strategy in self.run.strategies:
+            offered = {}
+            for key in strategy.keys_of(self.run.core.live):
+                for found in verdict_of(self.run.evaluated(profile, strategy, key))[0]:
+                    assert found[0] not in offered, "candidate of two keys"
+                    offered[found[0]] = found
+            assert offered == self.run.swept(profile, strategy), strategy.NAME
+
+
+@pytest.mark.timeout(300)
+def test_what_is_remembered_is_what_a_fresh_look_says() -> None:
+    usual = settings(max_examples=120, stateful_step_count=40)
+    run_state_machine_as_test(Triggers, settings=usual)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_what_is_remembered_is_what_a_fresh_look_says_for_long() -> None:
+    long = settings(max_examples=1500, stateful_step_count=50)
+    run_state_machine_as_test(Triggers, settings=long)
+
+
+@pytest.mark.timeout(300)
+def test_keys_offer_what_a_full_pass_offers() -> None:
+    usual = settings(max_examples=50, stateful_step_count=40)
+    run_state_machine_as_test(WholePasses, settings=usual)

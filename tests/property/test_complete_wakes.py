@@ -1,0 +1,288 @@
+"""Nothing that may go is left waiting, and nothing goes that may not.
+
+Acting is on: requests are started as the dispatcher says, and a small API server answers them as it
+pleases. Once it is quiet, no key offers a candidate that every gate would let pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
+
+from reactive_descheduler.api.changes import At
+from reactive_descheduler.api.eviction import Answer, EvictionOutcome
+from reactive_descheduler.api.pod import Pod, workload
+from reactive_descheduler.controller import bus
+from reactive_descheduler.evictor.queue import Queued
+from tests.property.cluster_model import (
+    REPLACED,
+    SECONDS,
+    Event,
+    Name,
+    Start,
+    bindings,
+    events,
+    policies,
+    some_cluster,
+)
+from tests.property.running_core import HAIR, RunningCore
+
+GRANTED = frozenset({Answer.EVICTED, Answer.UNKNOWN})
+COUNTED = GRANTED | {Answer.SERVER_ERROR}
+STATUS = {
+    Answer.EVICTED: 201,
+    Answer.NOT_FOUND: 404,
+    Answer.SERVER_ERROR: 500,
+    Answer.UNKNOWN: None,
+}
+ANSWERS = (
+    Answer.EVICTED,
+    Answer.EVICTED,
+    Answer.EVICTED,
+    Answer.EVICTED,
+    Answer.UNKNOWN,
+    Answer.UNKNOWN,
+    Answer.BUDGET,
+    Answer.BUDGET_UNOBSERVED,
+    Answer.THROTTLED,
+    Answer.WEBHOOK_DENIED,
+    Answer.SERVER_ERROR,
+    Answer.SEVERAL_BUDGETS,
+)
+LONGEST_SETTLE = 9.0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_slices() -> Iterator[None]:
+    """Let a whole pass take several turns even here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bus, "_SLICE", 3)
+        yield
+
+
+Move = tuple[Any, ...]
+_requests = st.integers(0, 3)
+_changes = st.tuples(
+    st.just("change"),
+    st.lists(events, min_size=1, max_size=8),
+    st.integers(0, 4),
+    _requests,
+)
+_answers = st.tuples(
+    st.just("answer"),
+    st.integers(0, 7),
+    st.sampled_from(ANSWERS),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+MOVES: st.SearchStrategy[Move] = st.one_of(
+    _changes,
+    _changes,
+    _answers,
+    _answers,
+    st.tuples(st.just("schedule"), st.lists(bindings, min_size=3, max_size=6), _requests),
+    st.tuples(st.just("miss"), st.lists(events, min_size=1, max_size=4)),
+    st.tuples(st.just("wait"), st.sampled_from(SECONDS), _requests),
+    st.tuples(st.just("come_to_rest"), st.sampled_from((1.0, 15.0, 75.0))),
+)
+
+
+class Sent(NamedTuple):
+    time: datetime
+    pod: Pod
+
+
+class Evictions(RuleBasedStateMachine):
+    @initialize(policy=policies(acting=True), start=some_cluster)
+    def start(self, policy: str, start: Start) -> None:
+        self.run = RunningCore(policy)
+        self.in_flight: list[Queued] = []
+        self.started: list[datetime] = []
+        self.counted: list[Sent] = []
+        self.leaving: list[Name] = []
+        self.run.cluster.begin(start)
+        self.run.core.go_live()
+        self.ask(1)
+
+    @rule(move=MOVES)
+    def move(self, move: Move) -> None:
+        """Make one of the moves below. They are no rules of their own, for of several Hypothesis
+        leaves some out in each run."""
+        name, *arguments = move
+        getattr(self, name)(*arguments)
+
+    def change(self, happening: list[Event], taken: int, requests: int) -> None:
+        for event in happening:
+            self.run.cluster.tell(event)
+            self.run.drain(taken)
+        self.ask(requests)
+
+    def schedule(self, bound: list[Event], requests: int) -> None:
+        for event in bound:
+            self.run.cluster.tell(event)
+        self.run.rest()
+        self.ask(requests)
+
+    def miss(self, missed: list[Event]) -> None:
+        self.run.cluster.miss(missed)
+
+    def wait(self, seconds: float, requests: int) -> None:
+        self.run.wait(seconds)
+        self.ask(requests)
+
+    def answer(
+        self, which: int, answer: Answer, granted: bool, lingers: bool, seen_first: bool
+    ) -> None:
+        if not self.in_flight:
+            return
+        entry = self.in_flight.pop(which % len(self.in_flight))
+        goes = answer is Answer.EVICTED or (answer is Answer.UNKNOWN and granted)
+        name = self.name_of(entry)
+        if name is None:
+            self.finish(entry, Answer.NOT_FOUND)
+            return
+        if goes and seen_first:
+            self.leave(name, lingers=lingers)
+        self.finish(entry, answer)
+        if goes and not seen_first:
+            self.leave(name, lingers=lingers)
+
+    def come_to_rest(self, seconds: float) -> None:
+        core = self.run.core
+        self.answer_all()
+        for name in self.leaving:
+            self.run.cluster.tell(Event("Pod", name, REPLACED))
+        self.leaving.clear()
+        for uid in tuple(core.assumed.pods):
+            core.resolve(uid, key=next((k for k in self.run.key_space() if k.unit == (uid,)), None))
+        self.run_for(LONGEST_SETTLE + self.run.debounce + seconds)
+        self.run.check_sound()
+        for key in self.run.key_space():
+            for candidate in core.loop.evaluate(key).offered:
+                held = core.dispatcher.check(candidate) or core.dispatcher.statistics().closed
+                assert held is not None, f"{candidate}\n{core.parking.get(key)}"
+
+    def run_for(self, seconds: float) -> None:
+        """Let time pass, sending and granting whatever may go."""
+        until = self.run.clock.monotonic() + seconds
+        while True:
+            self.run.drain()
+            self.answer_all()
+            now = self.run.clock.monotonic()
+            at = min(self.next_times(), default=until)
+            if at > until + HAIR or now >= until + HAIR:
+                break
+            self.run.clock.advance(max(at - now, 1e-4))
+        self.run.clock.advance(max(0.0, until + HAIR - self.run.clock.monotonic()))
+        self.run.drain()
+        self.answer_all()
+
+    def next_times(self) -> Iterator[float]:
+        """Yield when the queue has something due, and when what holds everything ends."""
+        at = self.run.core.queue.next_due()
+        if at is not None:
+            yield at
+        closed = self.run.core.dispatcher.statistics().closed
+        for wake in closed.wakes if closed is not None else ():
+            if isinstance(wake, At):
+                wait = (wake.time - self.run.clock.now()).total_seconds()
+                yield self.run.clock.monotonic() + wait
+
+    def answer_all(self) -> None:
+        """Grant every request, those that follow too; replacements stay pending."""
+        self.ask(100)
+        while self.in_flight:
+            entry = self.in_flight.pop()
+            name = self.name_of(entry)
+            self.finish(entry, Answer.NOT_FOUND if name is None else Answer.EVICTED)
+            if name is not None:
+                self.run.cluster.tell(Event("Pod", name, REPLACED))
+            self.run.drain()
+            self.ask(100)
+
+    def ask(self, most: int) -> None:
+        """Start so many requests, if so many may go."""
+        for _ in range(most):
+            going = set(self.run.core.assumed.pods)
+            entry = self.run.core.dispatcher.next_request()
+            if entry is None:
+                return
+            assert entry.candidate.pod.uid not in going, "it was asked for already"
+            self.check_request(entry)
+            self.in_flight.append(entry)
+
+    def check_request(self, entry: Queued) -> None:
+        now, pod = self.run.clock.now(), entry.candidate.pod
+        assert all(each.candidate.pod.uid != pod.uid for each in self.in_flight)
+        self.started.append(now)
+        rate = self.run.policy.reactive.rate_limit
+        for count, earlier in enumerate(reversed(self.started), start=1):
+            tokens = rate.burst + rate.evictions_per_second * (now - earlier).total_seconds()
+            assert count <= tokens + 1e-3, "no token"
+        self.counted.append(Sent(now, pod))
+        window = self.run.policy.reactive.limits.window
+        for limit, sent in self.limited(pod, since=now - window):
+            assert limit is None or sent <= limit
+
+    def limited(self, pod: Pod, *, since: datetime) -> Iterator[tuple[int | None, int]]:
+        """Yield each limit on the Pod, and how many under it have gone."""
+        sent = [each.pod for each in self.counted if each.time > since]
+        limits = self.run.policy.limits
+        yield limits.total, len(sent)
+        yield limits.per_node, sum(each.node_name == pod.node_name for each in sent)
+        yield limits.per_namespace, sum(each.namespace == pod.namespace for each in sent)
+        owner = workload(pod)
+        if owner is not None:
+            of_owner = sum(workload(each) == owner for each in sent)
+            yield self.run.policy.reactive.limits.per_workload, of_owner
+
+    def finish(self, entry: Queued, answer: Answer) -> None:
+        if answer not in COUNTED:
+            uid = entry.candidate.pod.uid
+            last = max(n for n, sent in enumerate(self.counted) if sent.pod.uid == uid)
+            del self.counted[last]
+        now = self.run.clock.now()
+        outcome = EvictionOutcome(
+            entry.candidate, answer, STATUS.get(answer, 429), "so it is", None, now, now
+        )
+        self.run.core.dispatcher.finish(entry, outcome)
+
+    def name_of(self, entry: Queued) -> Name | None:
+        """Return the name of the Pod to evict, if it is still there."""
+        pod = entry.candidate.pod
+        found = self.run.cluster.found("Pod", (pod.namespace, pod.name))
+        there = found is not None and found["uid"] == pod.uid
+        return (pod.namespace, pod.name) if there else None
+
+    def leave(self, name: Name, *, lingers: bool) -> None:
+        """Delete a Pod that was granted, at once or in a while."""
+        if lingers:
+            self.run.cluster.tell(Event("Pod", name, "deleted", True))
+            self.leaving.append(name)
+        else:
+            self.run.cluster.tell(Event("Pod", name, REPLACED))
+
+
+@pytest.mark.timeout(300)
+def test_what_may_go_goes_and_nothing_else() -> None:
+    usual = settings(max_examples=120, stateful_step_count=40)
+    run_state_machine_as_test(Evictions, settings=usual)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_what_may_go_goes_and_nothing_else_for_long() -> None:
+    long = settings(max_examples=1500, stateful_step_count=50)
+    run_state_machine_as_test(Evictions, settings=long)

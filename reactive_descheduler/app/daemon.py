@@ -8,12 +8,9 @@ rest.
 from __future__ import annotations
 
 import gc
-import signal
 import socket
-import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -24,11 +21,11 @@ from anyio.abc import TaskGroup
 from reactive_descheduler import __version__
 from reactive_descheduler.api.changes import Action, ClusterEvent, WatchEvent
 from reactive_descheduler.api.decoding import Decoder
-from reactive_descheduler.api.errors import ClientError, Unreachable
+from reactive_descheduler.api.errors import ClientError, PolicyError, Problem, Unreachable
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.surroundings import PriorityClass
-from reactive_descheduler.app.core import Surroundings, build_core
+from reactive_descheduler.app.core import Core, Enduring, Surroundings, build_core
 from reactive_descheduler.app.eviction_events import EvictionEventsHook
 from reactive_descheduler.app.once import OnePass
 from reactive_descheduler.app.pass_driver import PassReport
@@ -37,71 +34,57 @@ from reactive_descheduler.app.policy import (
     needed_kinds,
     needs_priority_classes,
 )
+from reactive_descheduler.app.policy_file import PolicyFile
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.app.status import Gauges, Recent, Status
 from reactive_descheduler.app.streams import BUDGETS, Streams
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.reflector import ReflectorStatistics
-from reactive_descheduler.client.events import EventRecorder, regarding_pod
+from reactive_descheduler.client.events import EventRecorder, Regarding, regarding_pod
 from reactive_descheduler.client.evictions import EvictionClient
-from reactive_descheduler.client.kube import KubeConnection, connect
+from reactive_descheduler.client.kube import KubeConnection
 from reactive_descheduler.client.listwatch import HttpListWatch
 from reactive_descheduler.config.corrections import Correction
 from reactive_descheduler.config.evictor import Protection
-from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.evictor.assumed import Assumption
-from reactive_descheduler.kit.clock import Clock, SystemClock
+from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.kit.collector import Collector
 from reactive_descheduler.kit.loop_lag import watch_loop_lag
 from reactive_descheduler.kit.supervise import Crash, supervise
 from reactive_descheduler.observability.hooks import Hook, LogHook, MetricsHook
 from reactive_descheduler.observability.logs import get_logger
 from reactive_descheduler.observability.metrics import BuildInfo, Metrics
-from reactive_descheduler.server.health import Check, Health
-from reactive_descheduler.server.http import Endpoints, serve
-from reactive_descheduler.server.tls import from_files, self_signed
-from reactive_descheduler.strategies import PLUGINS
 
 log = get_logger("daemon")
 
 LOOK_UP_EVERY = 5.0
 """Seconds between looks for Pods that were assumed going for too long."""
 CLOCK_LOOK_EVERY = 1.0
+FIRST_PASS_LOOK = 0.01
+"""Seconds between looks whether the first full pass is over."""
 CYCLE_LOOK_EVERY = 1.0
+SYNC_WITHIN = 60.0
+"""Seconds for the first list of a kind that a reloaded policy needs."""
 FLUSH_WITHIN = 3.0
 """Seconds for the last Kubernetes Events at the end."""
-
-
-async def read_policy(settings: RunSettings) -> LoadedPolicy:
-    """Read and check the policy file.
-
-    Raises:
-        OSError: it cannot be read.
-        PolicyError: it is refused.
-    """
-    text = await anyio.Path(settings.policy_config_file).read_bytes()
-    return load_policy(
-        text,
-        source=settings.policy_config_file,
-        plugins=PLUGINS,
-        corrections=settings.corrections,
-    )
 
 
 class _CountingSink:
     """Passes everything on to the informer and counts what comes."""
 
-    def __init__(self, informer: Informer, on_event: Callable[[WatchEvent], None]) -> None:
+    def __init__(
+        self, informer: Callable[[], Informer], on_event: Callable[[WatchEvent], None]
+    ) -> None:
         self._informer = informer
         self._on_event = on_event
 
     def replace(self, kind: str, objects: Iterable[KubeObject], resource_version: str) -> object:
-        return self._informer.replace(kind, objects, resource_version)
+        return self._informer().replace(kind, objects, resource_version)
 
     def apply(self, event: WatchEvent) -> object:
         self._on_event(event)
-        return self._informer.apply(event)
+        return self._informer().apply(event)
 
 
 class Daemon:
@@ -117,10 +100,18 @@ class Daemon:
         random: Random,
         priority_classes: dict[str, int],
         hooks: Sequence[Hook] = (),
+        policy_file: PolicyFile | None = None,
+        own_pod: Regarding | None = None,
     ) -> None:
-        """`hooks`: who listens to decisions besides metrics, logs, Events and the status page."""
+        """`hooks`: who listens to decisions besides metrics, logs, Events and the status page.
+
+        `policy_file`: reloaded when it changes; None: the policy stays. `own_pod`: what Events
+        about the policy are about; None: none is sent.
+        """
         self._settings = settings
-        self._policy = policy
+        self._policy_file = policy_file
+        self._own_pod = own_pod
+        self._more_hooks = tuple(hooks)
         self._connection = connection
         self._clock = clock
         self._stop_requested = anyio.Event()
@@ -130,55 +121,66 @@ class Daemon:
         self._events = EventRecorder(connection, clock=clock, instance=socket.gethostname())
         self._recent = Recent()
         self._live = False
-        max_age = policy.reactive.staleness.max_age.total_seconds()
-        profiles = in_tree_registry().profiles(policy, priority_classes=priority_classes)
-        names = [profile.name for profile in profiles]
-        self.core = build_core(
-            policy,
-            profiles,
-            Surroundings(
-                clock=clock,
-                client=self._client,
-                metrics=self.metrics,
-                hooks=(
-                    MetricsHook(self.metrics, names.__getitem__),
-                    LogHook(get_logger("evictions"), names.__getitem__),
-                    EvictionEventsHook(
-                        self._record,
-                        failures=policy.failure_events,
-                        dry_run=settings.dry_run,
-                    ),
-                    self._recent,
-                    *hooks,
-                ),
-                stream_ages=lambda: self.streams.ages(),
-                not_synced=self._not_synced,
-                budgets_stale=lambda: self.streams.stale(BUDGETS, max_age),
-            ),
-            dry_run=settings.dry_run,
-        )
+        self._cores: TaskGroup | None = None
+        self.core = self._build(policy, priority_classes)
         self.streams = Streams(
-            [
-                HttpListWatch(connection, self._decoder, kind, clock=clock)
-                for kind in needed_kinds(policy)
-            ],
-            _CountingSink(self.core.informer, self._on_watch_event),
+            [self._source(kind) for kind in needed_kinds(policy)],
+            _CountingSink(lambda: self.core.informer, self._on_watch_event),
             clock=clock,
             random=random,
             on_state=self._on_stream_state,
-            budgets_decide=_budgets_decide(policy),
         )
         self.status = Status(
-            self.core,
+            lambda: self.core,
             self.streams,
             self._recent,
+            policy_file.statistics if policy_file is not None else None,
             now=clock.now,
             ready=self.not_ready,
             dry_run=settings.dry_run,
         )
-        gauges = Gauges(self.status, self.core, self.streams, self.metrics)
+        gauges = Gauges(self.status, lambda: self.core, self.streams, self.metrics)
         self.metrics.on_scrape(gauges.refresh)
         self._collector = Collector(gc, clock, on_pause=self._on_gc_pause)
+
+    def _build(
+        self,
+        policy: LoadedPolicy,
+        priority_classes: Mapping[str, int],
+        enduring: Enduring | None = None,
+    ) -> Core:
+        profiles = in_tree_registry().profiles(policy, priority_classes=priority_classes)
+        names = [profile.name for profile in profiles]
+
+        surroundings = Surroundings(
+            clock=self._clock,
+            client=self._client,
+            metrics=self.metrics,
+            hooks=(
+                MetricsHook(self.metrics, names.__getitem__),
+                LogHook(get_logger("evictions"), names.__getitem__),
+                EvictionEventsHook(
+                    self._record,
+                    failures=policy.failure_events,
+                    dry_run=self._settings.dry_run,
+                ),
+                self._recent,
+                *self._more_hooks,
+            ),
+            stream_ages=self._stream_ages,
+            not_synced=self._not_synced,
+            budgets_stale=self._budgets_stale,
+        )
+        return build_core(
+            policy,
+            profiles,
+            surroundings,
+            dry_run=self._settings.dry_run,
+            enduring=enduring,
+        )
+
+    def _source(self, kind: str) -> HttpListWatch:
+        return HttpListWatch(self._connection, self._decoder, kind, clock=self._clock)
 
     def stop(self) -> None:
         """Send nothing more, let what is in flight end, then return from `run`."""
@@ -198,8 +200,7 @@ class Daemon:
 
     async def run(self) -> None:
         """Run until `stop`."""
-        for problem in self._policy.warnings:
-            log.warning("Policy", path=problem.path, problem=problem.message, hint=problem.hint)
+        self._warn(self.core.policy)
         self._collector.started()
         async with anyio.create_task_group() as tasks:
             self.streams.start(tasks, self._on_crash)
@@ -211,6 +212,7 @@ class Daemon:
                 ("collector", self._collector.run),
                 ("loop-lag", partial(watch_loop_lag, self._on_lag, clock=self._clock)),
                 ("resync", self._resync),
+                ("policy", self._watch_policy),
             ):
                 tasks.start_soon(
                     partial(supervise, name, task, on_crash=self._on_crash, clock=self._clock)
@@ -218,8 +220,7 @@ class Daemon:
             tasks.start_soon(self._work, tasks)
             await self._stop_requested.wait()
             # The worker task drains by itself; only what never ends is cancelled, and by it.
-            self.core.dispatcher.stop()
-            self.core.queue.shut_down()
+            _retire(self.core)
             if not self._live:
                 tasks.cancel_scope.cancel()
 
@@ -242,34 +243,105 @@ class Daemon:
         await self.streams.wait_synced()
         self._collector.synced()
         self.core.go_live()
-        self._live = True
-        log.info(
-            "Live",
-            nodes=len(self.core.lister.nodes()),
-            pods=len(self.core.store.pods()),
-            dry_run=self._settings.dry_run,
-        )
-        async with anyio.create_task_group() as workers:
-            workers.start_soon(
-                partial(
-                    supervise,
-                    "reconcile",
-                    self._reconcile,
-                    on_crash=self._on_crash,
-                    clock=self._clock,
-                )
+        async with anyio.create_task_group() as cores:
+            self._cores = cores
+            cores.start_soon(self._drive, self.core)
+            await self._first_pass()
+            self._live = True
+            self.core.dispatcher.wake(())
+            log.info(
+                "Live",
+                nodes=len(self.core.lister.nodes()),
+                pods=len(self.core.store.pods()),
+                dry_run=self._settings.dry_run,
             )
-            with anyio.CancelScope() as sending:
-                workers.start_soon(self._give_up, sending)
-                await self.core.dispatcher.run()
-            workers.cancel_scope.cancel()
+            await self._stop_requested.wait()
         await self._events.flush(FLUSH_WITHIN)
         tasks.cancel_scope.cancel()
 
-    async def _reconcile(self) -> None:
-        await self.core.loop.run()
-        # The queue was shut down: the process stops, and this must not count as a crash.
+    async def _first_pass(self) -> None:
+        """Return once everything was looked at: only then does the most urgent go first.
+
+        A stop meanwhile cancels it.
+        """
+        queue = self.core.queue
+        while (at := queue.next_due()) is not None and at <= self._clock.monotonic():
+            await anyio.sleep(FIRST_PASS_LOOK)
+
+    async def _drive(self, core: Core) -> None:
+        """Let a core work until it is retired and what it has in flight has ended."""
+        async with anyio.create_task_group() as workers:
+            reconcile = partial(
+                supervise,
+                "reconcile",
+                partial(_reconcile, core),
+                on_crash=self._on_crash,
+                clock=self._clock,
+            )
+            workers.start_soon(reconcile)
+            with anyio.CancelScope() as sending:
+                workers.start_soon(self._give_up, sending)
+                await core.dispatcher.run()
+            workers.cancel_scope.cancel()
+
+    async def _watch_policy(self) -> None:
+        if self._policy_file is not None:
+            await self._policy_file.watch(self._reload, self._refuse)
         await anyio.sleep_forever()
+
+    async def _reload(self, policy: LoadedPolicy) -> None:
+        """Put another policy in force, in one step; what was done and begun so far still counts.
+
+        Raises PolicyError if only the cluster tells that it cannot be: the old one stays in force.
+        """
+        try:
+            classes = await read_priority_classes(self._connection, policy, self._clock)
+        except ClientError as error:
+            problem = Problem("", None, f"priority classes cannot be read: {error}", error.hint)
+            raise PolicyError(policy.source, [problem]) from error
+        await self._watch_more(policy)
+        if self._cores is None or self._stop_requested.is_set():
+            return
+        before = self.core
+        # From here to the end no await: nothing may be decided by half of one and half of the
+        # other.
+        self.core = self._build(policy, classes, before.enduring)
+        _retire(before)
+        self.core.go_live()
+        self._cores.start_soon(self._drive, self.core)
+        log.info("Policy reloaded", source=policy.source, profiles=len(policy.profiles))
+        self._warn(policy)
+        self.metrics.policy_reloads.labels("ok").inc()
+        self._tell_policy(
+            "PolicyReloaded", f"the policy {policy.source} is in force", warning=False
+        )
+
+    async def _watch_more(self, policy: LoadedPolicy) -> None:
+        """Watch what this policy needs and the last one did not; return once it is synced."""
+        missing = [kind for kind in needed_kinds(policy) if kind not in self.streams]
+        for kind in missing:
+            self.streams.add(self._source(kind))
+        with anyio.move_on_after(SYNC_WITHIN):
+            await self.streams.wait_synced()
+        if not_synced := self.streams.not_synced():
+            problem = Problem("", None, f"what it needs is not synced: {', '.join(not_synced)}")
+            for kind in missing:
+                self.streams.remove(kind)
+            raise PolicyError(policy.source, [problem])
+
+    def _refuse(self, error: str) -> None:
+        log.error("Policy refused; the last good one stays in force", error=error)
+        self.metrics.policy_reloads.labels("refused").inc()
+        note = f"policy refused, the last good one stays in force: {error}"
+        self._tell_policy("PolicyRefused", note, warning=True)
+
+    def _tell_policy(self, reason: str, note: str, *, warning: bool) -> None:
+        if self._own_pod is not None:
+            self._events.record(self._own_pod, reason=reason, note=note, warning=warning)
+
+    def _warn(self, policy: LoadedPolicy) -> None:
+        for problem in policy.warnings:
+            log.warning("Policy", path=problem.path, problem=problem.message, hint=problem.hint)
 
     async def _give_up(self, sending: anyio.CancelScope) -> None:
         await self._stop_requested.wait()
@@ -278,10 +350,10 @@ class Daemon:
         sending.cancel()
 
     async def _resync(self) -> None:
-        interval = self._policy.reactive.resync
-        if self._settings.descheduling_interval:
-            interval = self._settings.descheduling_interval
         while True:
+            interval = self.core.policy.reactive.resync
+            if self._settings.descheduling_interval:
+                interval = self._settings.descheduling_interval
             await anyio.sleep(interval.total_seconds())
             if self._live:
                 self._decoder.sweep(self.core.store.pods().values())
@@ -313,7 +385,7 @@ class Daemon:
                     log.warning(
                         "Fewer than 2 of the policy's nodes are ready: nothing is evicted",
                         nodes=len(self.core.lister.nodes()),
-                        node_selector=self._policy.node_selector,
+                        node_selector=self.core.policy.node_selector,
                     )
 
     async def _look_up_overdue(self) -> None:
@@ -341,6 +413,18 @@ class Daemon:
 
     def _record(self, pod: Pod, *, reason: str, note: str, warning: bool) -> None:
         self._events.record(regarding_pod(pod), reason=reason, note=note, warning=warning)
+
+    def _stream_ages(self) -> Mapping[str, float]:
+        """Return the ages of the streams that decisions rest on under the policy in force."""
+        policy = self.core.policy
+        kinds = set(needed_kinds(policy))
+        if not _budgets_decide(policy):
+            kinds.discard(BUDGETS)  # a stale one only makes its lanes ask the server
+        return {kind: age for kind, age in self.streams.ages().items() if kind in kinds}
+
+    def _budgets_stale(self) -> bool:
+        max_age = self.core.policy.reactive.staleness.max_age.total_seconds()
+        return self.streams.ages().get(BUDGETS, 0.0) > max_age
 
     def _not_synced(self) -> list[str]:
         missing = self.streams.not_synced()
@@ -381,6 +465,18 @@ class Daemon:
         self.metrics.gc_pause.observe(seconds)
 
 
+def _retire(core: Core) -> None:
+    """Let a core decide nothing more; what it has in flight ends by itself."""
+    core.dispatcher.stop()
+    core.queue.shut_down()
+
+
+async def _reconcile(core: Core) -> None:
+    await core.loop.run()
+    # The queue was shut down: the core is retired, and this must not count as a crash.
+    await anyio.sleep_forever()
+
+
 def _budgets_decide(policy: LoadedPolicy) -> bool:
     """Say whether some verdict rests on budgets: the protection of Pods without one."""
     return Correction.PODS_WITHOUT_PDB in policy.corrections and any(
@@ -404,85 +500,3 @@ async def read_priority_classes(
             if isinstance(found, PriorityClass):
                 values[found.name] = found.value
     return values
-
-
-async def run_daemon(settings: RunSettings) -> None:
-    """Run the daemon until SIGTERM or SIGINT.
-
-    Raises:
-        OSError: the policy cannot be read, or the port is taken.
-        PolicyError: the policy is refused.
-        ClientError: no configuration for the API server, or priority classes cannot be read.
-    """
-    clock = SystemClock()
-    policy = await read_policy(settings)
-    async with await connect(settings.kubeconfig, clock=clock) as connection:
-        daemon = Daemon(
-            settings,
-            policy,
-            connection,
-            clock=clock,
-            random=Random(),
-            priority_classes=await read_priority_classes(connection, policy, clock),
-        )
-        async with AsyncExitStack() as stack:
-            if settings.secure_port:
-                url = await stack.enter_async_context(_served(daemon, settings, clock))
-                log.info("Serving", url=url)
-            await stack.enter_async_context(stopped_by_signals(daemon.stop))
-            await daemon.run()
-
-
-@asynccontextmanager
-async def stopped_by_signals(stop: Callable[[], None]) -> AsyncIterator[None]:
-    """Call `stop` at the first SIGTERM or SIGINT."""
-
-    async def listen() -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async for number in signals:
-                log.info("Stopping", signal=number.name)
-                stop()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(listen)
-        yield
-        tasks.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _served(daemon: Daemon, settings: RunSettings, clock: Clock) -> AsyncIterator[str]:
-    health = Health(ready=[Check("work", lambda: "; ".join(daemon.not_ready()) or None)])
-    endpoints = Endpoints(
-        health, daemon.status.snapshot, None if settings.disable_metrics else daemon.metrics
-    )
-    tls = await anyio.to_thread.run_sync(_certificate, settings, clock)
-    async with serve(
-        endpoints, host=settings.bind_address, port=settings.secure_port, tls=tls
-    ) as url:
-        yield url
-
-
-def _certificate(settings: RunSettings, clock: Clock) -> ssl.SSLContext:
-    if settings.tls_cert_file or settings.tls_private_key_file:
-        return from_files(settings.tls_cert_file, settings.tls_private_key_file)
-    return self_signed(settings.bind_address, clock.now())
-
-
-async def run_once(settings: RunSettings, *, sync_within: float = 60.0) -> PassReport:
-    """Fill the cache, run one full pass with real requests, and return what became of it.
-
-    Raises what `run_daemon` raises, and Unreachable if the cache is not filled in `sync_within`
-    seconds.
-    """
-    clock = SystemClock()
-    policy = await read_policy(settings)
-    async with await connect(settings.kubeconfig, clock=clock) as connection:
-        daemon = Daemon(
-            settings,
-            policy,
-            connection,
-            clock=clock,
-            random=Random(),
-            priority_classes=await read_priority_classes(connection, policy, clock),
-        )
-        return await daemon.run_once(sync_within)

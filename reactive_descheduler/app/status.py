@@ -9,6 +9,7 @@ from datetime import datetime
 from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import Candidate, Decision, EvictionOutcome, Held
 from reactive_descheduler.app.core import Core
+from reactive_descheduler.app.policy_file import Reloads
 from reactive_descheduler.app.streams import Streams
 from reactive_descheduler.observability.metrics import Metrics
 
@@ -59,22 +60,31 @@ class Recent:
 class Status:
     def __init__(
         self,
-        core: Core,
+        core: Callable[[], Core],
         streams: Streams,
         recent: Recent,
+        reloads: Callable[[], Reloads] | None,
         *,
         now: Callable[[], datetime],
         ready: Callable[[], list[str]],
         dry_run: bool,
     ) -> None:
-        """`ready`: why the process is not; empty when it is."""
-        self._core = core
+        """`core`: the one that decides now. `reloads`: what became of the policy file.
+
+        `ready`: why the process is not; empty when it is.
+        """
+        self._current = core
+        self._reloads = reloads
         self._streams = streams
         self._recent = recent
         self._now = now
         self._ready = ready
         self._dry_run = dry_run
         self._started = now()
+
+    @property
+    def _core(self) -> Core:
+        return self._current()
 
     def snapshot(self) -> Mapping[str, object]:
         core = self._core
@@ -90,9 +100,10 @@ class Status:
                 "profiles": [profile.name for profile in core.profiles],
                 "corrections": sorted(core.policy.corrections),
                 "warnings": [problem._asdict() for problem in core.policy.warnings],
+                "file": None if self._reloads is None else self._reloads()._asdict(),
             },
             "streams": [each._asdict() for each in self._streams.statistics()],
-            "streamAges": self._streams.all_ages(),
+            "streamAges": self._streams.ages(),
             "cycleNodes": len(core.cycle),
             "resting": not core.cycle.alive,
             "queue": core.queue.statistics()._asdict(),
@@ -147,12 +158,18 @@ class Status:
 class Gauges:
     """Sets what is an amount at a moment, and carries counts over, when somebody scrapes."""
 
-    def __init__(self, status: Status, core: Core, streams: Streams, metrics: Metrics) -> None:
+    def __init__(
+        self, status: Status, core: Callable[[], Core], streams: Streams, metrics: Metrics
+    ) -> None:
         self._status = status
-        self._core = core
+        self._current = core
         self._streams = streams
         self._metrics = metrics
         self._before: Counter[tuple[str, ...]] = Counter()
+
+    @property
+    def _core(self) -> Core:
+        return self._current()
 
     def refresh(self) -> None:
         core, metrics = self._core, self._metrics
@@ -174,7 +191,7 @@ class Gauges:
 
     def _refresh_streams(self) -> None:
         metrics = self._metrics
-        for kind, age in self._streams.all_ages().items():
+        for kind, age in self._streams.ages().items():
             metrics.watch_age.labels(kind).set(age)
         for each in self._streams.statistics():
             metrics.watch_synced.labels(each.kind).set(each.synced)
@@ -196,9 +213,10 @@ class Gauges:
 
     def _since(self, *what: str, count: int) -> int:
         """Return what was added to a count since the last scrape."""
-        added = count - self._before[what]
+        before = self._before[what]
         self._before[what] = count
-        return added
+        # A reloaded policy counts from 0 again.
+        return count - before if count >= before else count
 
 
 def _told(candidate: Candidate) -> dict[str, object]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from random import Random
 
+import anyio
 from anyio.abc import TaskGroup
 
 from reactive_descheduler.cache.reflector import (
@@ -17,13 +17,13 @@ from reactive_descheduler.cache.reflector import (
     Timing,
 )
 from reactive_descheduler.kit.clock import Clock
-from reactive_descheduler.kit.supervise import Crash, supervise
+from reactive_descheduler.kit.supervise import Crash, restart_always, supervise
 
 BUDGETS = "PodDisruptionBudget"
 
 
 class Streams:
-    """Reflectors by kind. Decisions rest on all of them but budgets, whose lanes ask the server."""
+    """Reflectors by kind. More may be added while it runs."""
 
     def __init__(
         self,
@@ -34,28 +34,48 @@ class Streams:
         random: Random,
         timing: Timing = DEFAULT_TIMING,
         on_state: Callable[[ReflectorStatistics], None],
-        budgets_decide: bool,
     ) -> None:
-        """`budgets_decide`: some profile protects Pods without a budget, so budgets count too."""
+        self._sink = sink
         self._clock = clock
-        self._budgets_decide = budgets_decide
-        self._reflectors = {
-            source.kind: Reflector(
-                source, sink, clock=clock, random=random, timing=timing, on_state=on_state
-            )
-            for source in sources
-        }
+        self._random = random
+        self._timing = timing
+        self._on_state = on_state
+        self._tasks: TaskGroup | None = None
+        self._on_crash: Callable[[Crash], bool] = restart_always
+        self._reflectors: dict[str, Reflector] = {}
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        for source in sources:
+            self.add(source)
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._reflectors
 
     def start(self, tasks: TaskGroup, on_crash: Callable[[Crash], bool]) -> None:
         """Run every reflector; one that fails never takes another down."""
-        for kind, reflector in self._reflectors.items():
-            run = partial(
-                supervise, f"reflector-{kind}", reflector.run, on_crash=on_crash, clock=self._clock
-            )
-            tasks.start_soon(run)
+        self._tasks, self._on_crash = tasks, on_crash
+        for kind in self._reflectors:
+            self._run(kind)
+
+    def add(self, source: ListerWatcher) -> None:
+        """Watch another kind; at once if the others run already."""
+        self._reflectors[source.kind] = Reflector(
+            source,
+            self._sink,
+            clock=self._clock,
+            random=self._random,
+            timing=self._timing,
+            on_state=self._on_state,
+        )
+        self._run(source.kind)
+
+    def remove(self, kind: str) -> None:
+        """Watch a kind no longer; what the cache has of it stays."""
+        del self._reflectors[kind]
+        if (scope := self._scopes.pop(kind, None)) is not None:
+            scope.cancel()
 
     async def wait_synced(self) -> None:
-        for reflector in self._reflectors.values():
+        for reflector in tuple(self._reflectors.values()):
             await reflector.wait_synced()
 
     def not_synced(self) -> list[str]:
@@ -68,14 +88,7 @@ class Streams:
         return missing
 
     def ages(self) -> Mapping[str, float]:
-        """Return seconds since the last sign of life of each stream that decisions rest on."""
-        return {
-            kind: age
-            for kind, age in self.all_ages().items()
-            if kind != BUDGETS or self._budgets_decide
-        }
-
-    def all_ages(self) -> Mapping[str, float]:
+        """Return seconds since the last sign of life of each stream."""
         now = self._clock.monotonic()
         return {
             kind: now - last
@@ -83,8 +96,14 @@ class Streams:
             if (last := reflector.statistics().last_byte) is not None
         }
 
-    def stale(self, kind: str, max_age: float) -> bool:
-        return self.all_ages().get(kind, 0.0) > max_age
-
     def statistics(self) -> list[ReflectorStatistics]:
         return [reflector.statistics() for reflector in self._reflectors.values()]
+
+    def _run(self, kind: str) -> None:
+        if self._tasks is not None:
+            self._tasks.start_soon(self._supervised, kind)
+
+    async def _supervised(self, kind: str) -> None:
+        run = self._reflectors[kind].run
+        with anyio.CancelScope() as self._scopes[kind]:
+            await supervise(f"reflector-{kind}", run, on_crash=self._on_crash, clock=self._clock)

@@ -10,7 +10,8 @@ from random import Random
 
 import anyio
 
-from reactive_descheduler.app.daemon import Daemon, read_policy
+from reactive_descheduler.app.daemon import Daemon
+from reactive_descheduler.app.process import read_policy
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.cli.demo_timeline import Observer, Timeline
 from reactive_descheduler.client.kube import connect

@@ -172,7 +172,7 @@ def command(
 
     import anyio
 
-    from reactive_descheduler.app.daemon import run_daemon, run_once
+    from reactive_descheduler.app.process import run_daemon, run_once
     from reactive_descheduler.app.settings import RunSettings
     from reactive_descheduler.kit.clock import SystemClock
     from reactive_descheduler.observability.logs import set_up

@@ -278,6 +278,11 @@ class Metrics:
         self.clock_jumps = self._counter(
             OWN + "clock_jumps_total", "Times that the wall clock jumped.", ()
         )
+        self.policy_reloads = self._counter(
+            OWN + "policy_reloads_total",
+            "Changes of the policy file that were put in force, or refused.",
+            ("result",),
+        )
         self.task_crashes = self._counter(
             OWN + "task_crashes_total", "Eternal tasks that ended or raised.", ("task",)
         )

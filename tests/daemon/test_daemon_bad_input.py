@@ -13,7 +13,8 @@ import pytest
 from structlog.typing import EventDict
 
 from reactive_descheduler.api.errors import PolicyError
-from reactive_descheduler.app.daemon import Daemon, read_policy
+from reactive_descheduler.app.daemon import Daemon
+from reactive_descheduler.app.process import read_policy
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.client.kube import connect
 from reactive_descheduler.config.load import load_policy

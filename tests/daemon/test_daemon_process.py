@@ -13,7 +13,7 @@ import aiohttp
 import anyio
 import pytest
 
-from reactive_descheduler.app.daemon import run_daemon
+from reactive_descheduler.app.process import run_daemon
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.sandbox.cluster import running_sandbox
 from reactive_descheduler.sandbox.faults import Fault

@@ -14,15 +14,14 @@ from typing import cast
 import anyio
 
 from reactive_descheduler.app.daemon import Daemon
+from reactive_descheduler.app.policy_file import PolicyFile
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.client.credentials import Target
 from reactive_descheduler.client.kube import connect
-from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.kit.clock import LoopClock
 from reactive_descheduler.sandbox.client import ApiClient
 from reactive_descheduler.sandbox.cluster import SandboxCluster, running_sandbox
 from reactive_descheduler.sandbox.faults import Fault, Faults
-from reactive_descheduler.strategies import PLUGINS
 from tests.builders import Manifest, make_namespace, make_node, make_pod, taint
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,6 +64,19 @@ class Here:
         return None
 
 
+class PolicyText:
+    """A policy file in memory."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.error: OSError | None = None
+
+    async def read(self) -> bytes:
+        if self.error is not None:
+            raise self.error
+        return self.text.encode()
+
+
 @dataclass
 class World:
     cluster: SandboxCluster
@@ -73,6 +85,7 @@ class World:
     requests: Fault
     """Covers every eviction request and changes nothing; it counts them."""
     ended: anyio.Event
+    file: PolicyText
 
     @property
     def client(self) -> ApiClient:
@@ -178,7 +191,9 @@ async def world(
 ) -> AsyncIterator[World]:
     """Run the daemon until the block ends; it is stopped in good order."""
     clock = LoopClock(START)
-    loaded = load_policy(policy, source="policy.yaml", plugins=PLUGINS)
+    text = PolicyText(policy)
+    file = PolicyFile(text.read, source="policy.yaml", corrections=None, clock=clock)
+    loaded = await file.load()
     async with running_sandbox(tls=False, controllers=False, clock=clock) as cluster:
         cluster.load(deepcopy(list(objects)) if objects is not None else small_cluster())
         for fault in faults:
@@ -194,6 +209,7 @@ async def world(
                 clock=clock,
                 random=Random(1),
                 priority_classes={},
+                policy_file=file,
             )
             ended = anyio.Event()
 
@@ -203,5 +219,5 @@ async def world(
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(run)
-                yield World(cluster, daemon, clock, requests, ended)
+                yield World(cluster, daemon, clock, requests, ended, text)
                 daemon.stop()

@@ -11,7 +11,7 @@ import pytest
 
 from reactive_descheduler.api.changes import WatchEvent
 from reactive_descheduler.api.errors import Unreachable
-from reactive_descheduler.app.streams import BUDGETS, Streams
+from reactive_descheduler.app.streams import Streams
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.reflector import Page, ReflectorStatistics
 from reactive_descheduler.cache.store import Store
@@ -42,7 +42,7 @@ class Source:
 
 
 @asynccontextmanager
-async def running(*sources: Source, budgets_decide: bool = False) -> AsyncIterator[Streams]:
+async def running(*sources: Source) -> AsyncIterator[Streams]:
     states: list[ReflectorStatistics] = []
     crashes: list[Crash] = []
     clock = LoopClock(NOW)
@@ -52,7 +52,6 @@ async def running(*sources: Source, budgets_decide: bool = False) -> AsyncIterat
         clock=clock,
         random=Random(1),
         on_state=states.append,
-        budgets_decide=budgets_decide,
     )
 
     def on_crash(crash: Crash) -> bool:
@@ -85,30 +84,35 @@ async def test_one_stream_that_fails_takes_no_other_down() -> None:
     broken = Source("Pod", error=RuntimeError("a bug"))
     async with running(Source("Node"), broken) as streams:
         await anyio.sleep(10)
-        assert streams.all_ages()["Node"] <= 25
+        assert streams.ages()["Node"] <= 25
         broken.error = None
         await anyio.sleep(60)
 
         assert streams.not_synced() == []
 
 
-@pytest.mark.parametrize("budgets_decide", [True, False])
-async def test_budgets_count_only_where_a_verdict_rests_on_them(budgets_decide: bool) -> None:
-    async with running(Source("Node"), Source(BUDGETS), budgets_decide=budgets_decide) as streams:
-        await anyio.sleep(1)
-
-        assert set(streams.ages()) == ({"Node", BUDGETS} if budgets_decide else {"Node"})
-        assert set(streams.all_ages()) == {"Node", BUDGETS}
-
-
-async def test_a_stream_is_stale_once_it_was_silent_for_too_long() -> None:
-    budgets = Source(BUDGETS)
+async def test_a_silent_stream_grows_old() -> None:
+    budgets = Source("PodDisruptionBudget")
     async with running(budgets) as streams:
-        assert not streams.stale(BUDGETS, 45), "nothing is known of it yet: that is not synced"
+        assert streams.ages() == {}, "nothing is known of it yet: that is not synced"
         await anyio.sleep(1)
         budgets.error = Unreachable("gone")
         await anyio.sleep(44)
-        assert not streams.stale(BUDGETS, 45)
+        assert streams.ages()["PodDisruptionBudget"] <= 45
         await anyio.sleep(30)
 
-        assert streams.stale(BUDGETS, 45)
+        assert streams.ages()["PodDisruptionBudget"] > 45
+
+
+async def test_a_kind_may_be_added_and_removed_while_the_others_run() -> None:
+    async with running(Source("Node")) as streams:
+        await streams.wait_synced()
+        streams.add(Source("Pod"))
+        assert "Pod" in streams
+        assert streams.not_synced() == ["Pod"]
+        await streams.wait_synced()
+        assert streams.not_synced() == []
+        streams.remove("Pod")
+
+        assert "Pod" not in streams
+        assert set(streams.ages()) == {"Node"}

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from reactive_descheduler import __version__
 from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import Candidate, Cause, Failed
-from reactive_descheduler.app import daemon
+from reactive_descheduler.app import process
 from reactive_descheduler.app.pass_driver import PassReport, Refusal, RefusedCandidate
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.cli import program
@@ -176,8 +176,8 @@ def test_run_hands_its_flags_to_the_daemon(
         seen.append(settings)
         return PassReport()
 
-    monkeypatch.setattr(daemon, "run_daemon", run_daemon)
-    monkeypatch.setattr(daemon, "run_once", run_once)
+    monkeypatch.setattr(process, "run_daemon", run_daemon)
+    monkeypatch.setattr(process, "run_once", run_once)
     done = CliRunner().invoke(
         program,
         ["run", *arguments],
@@ -221,7 +221,7 @@ def test_one_pass_tells_by_its_exit_code_whether_all_went_well(
     async def run_once(_settings: RunSettings) -> PassReport:
         return report
 
-    monkeypatch.setattr(daemon, "run_once", run_once)
+    monkeypatch.setattr(process, "run_once", run_once)
     done = CliRunner().invoke(program, ["run", "--once", "--policy-config-file", SAMPLE])
     assert done.exit_code == code
     assert "Pass ended" in done.stderr

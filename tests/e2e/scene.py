@@ -103,6 +103,14 @@ class Scene:
 
         await eventually(all_of_them, what=f"{len(wanted)} Pods evicted", within=within)
 
+    async def sees_evictions(self, count: int, *, within: float = 20) -> None:
+        """Return once so many Pods have been evicted, whichever."""
+
+        async def so_many() -> bool:
+            return len(self.evicted()) >= count
+
+        await eventually(so_many, what=f"{count} Pods evicted", within=within)
+
     async def restart_containers(self, pods: Iterable[Pod], times: int) -> None:
         """Let the kubelet say of each Pod's container that it has restarted so often."""
         status = {"name": "main", "image": "", "imageID": "", "ready": True, "restartCount": times}

@@ -22,6 +22,9 @@ from reactive_descheduler.strategies import PLUGINS
 
 LOOK_EVERY = 2.0
 """Seconds between two looks at the file."""
+TRY_AGAIN = 300.0
+"""Seconds after which a file that was refused is tried again although it is the same: what it
+needs of the cluster may be there by now."""
 
 ReadBytes = Callable[[], Awaitable[bytes]]
 """Reads the file; raises OSError if it cannot."""
@@ -52,6 +55,8 @@ class PolicyFile:
         self._reloads = 0
         self._refused = 0
         self._error = ""
+        self._refused_content: bytes | None = None
+        self._try_again_at = 0.0
 
     async def load(self) -> LoadedPolicy:
         """Read and check the file.
@@ -79,6 +84,7 @@ class PolicyFile:
             try:
                 await self._look(apply)
             except (OSError, PolicyError) as error:
+                self._try_again_at = self._clock.monotonic() + TRY_AGAIN
                 if str(error) != self._error:
                     self._refused += 1
                     self._error = str(error)
@@ -91,7 +97,11 @@ class PolicyFile:
         content = await self._read()
         if content == self._seen:
             self._error = ""  # back to what is in force
+            self._refused_content = None
             return
+        if content == self._refused_content and self._clock.monotonic() < self._try_again_at:
+            return
+        self._refused_content = content
         policy = self._parse(content)
         await apply(policy)
         self._seen = content

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from random import Random
 
 import anyio
@@ -78,11 +78,12 @@ class Streams:
         for reflector in tuple(self._reflectors.values()):
             await reflector.wait_synced()
 
-    def not_synced(self) -> list[str]:
-        """Return the kinds that have no complete list yet, each with what stands in the way."""
+    def not_synced(self, kinds: Container[str] | None = None) -> list[str]:
+        """Return the kinds, of these or of all, that have no complete list yet, each with what
+        stands in the way."""
         missing = []
         for kind, reflector in self._reflectors.items():
-            if not reflector.synced:
+            if not reflector.synced and (kinds is None or kind in kinds):
                 error = reflector.statistics().error
                 missing.append(f"{kind} ({error})" if error else kind)
         return missing

@@ -124,7 +124,7 @@ class WholePasses(RuleBasedStateMachine):
 
 @pytest.mark.timeout(300)
 def test_what_is_remembered_is_what_a_fresh_look_says() -> None:
-    usual = settings(max_examples=120, stateful_step_count=40)
+    usual = settings(max_examples=250, stateful_step_count=40)
     run_state_machine_as_test(Triggers, settings=usual)
 
 
@@ -137,5 +137,5 @@ def test_what_is_remembered_is_what_a_fresh_look_says_for_long() -> None:
 
 @pytest.mark.timeout(300)
 def test_keys_offer_what_a_full_pass_offers() -> None:
-    usual = settings(max_examples=50, stateful_step_count=40)
+    usual = settings(max_examples=60, stateful_step_count=40)
     run_state_machine_as_test(WholePasses, settings=usual)

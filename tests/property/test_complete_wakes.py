@@ -277,7 +277,7 @@ class Evictions(RuleBasedStateMachine):
 
 @pytest.mark.timeout(300)
 def test_what_may_go_goes_and_nothing_else() -> None:
-    usual = settings(max_examples=120, stateful_step_count=40)
+    usual = settings(max_examples=250, stateful_step_count=40)
     run_state_machine_as_test(Evictions, settings=usual)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from reactive_descheduler.sandbox.faults import Fault
 from tests.builders import Manifest, make_budget, make_namespace, make_node, make_pod
-from tests.daemon.world import World, eventually, world
+from tests.daemon.world import AT_ONCE, TAINTS, World, eventually, world
 
 RBAC = (
     '{what} is forbidden: User "descheduler" cannot {verb} resource "{what}" in API group "" at the'
@@ -96,6 +96,36 @@ async def test_a_stale_budget_stream_stops_nothing_and_its_lane_asks_the_server(
 
         assert running.answers() == [("a", "evicted")]
         assert running.daemon.not_ready() == []
+
+
+async def test_where_a_verdict_rests_on_budgets_a_stale_budget_stream_stops_everything() -> None:
+    policy = TAINTS.replace(
+        "  plugins:",
+        "  pluginConfig:\n"
+        "  - name: DefaultEvictor\n"
+        "    args: {podProtections: {extraEnabled: [PodsWithoutPDB]}}\n"
+        "  plugins:",
+    )
+    objects = [
+        make_namespace(),
+        make_node("node-1"),
+        make_node("node-2"),
+        make_pod("a", node="node-1"),
+        make_budget("web", allowed=1),
+    ]
+    async with world(policy + AT_ONCE, objects) as running:
+        await running.live()
+        running.faults.silence_watches("poddisruptionbudgets.policy")
+        running.fault(Fault(verb="watch", resource="poddisruptionbudgets.policy", status=503))
+        running.fault(Fault(verb="list", resource="poddisruptionbudgets.policy", status=503))
+        await running.rest(90)
+        await running.taint()
+        await running.rest(30)
+        assert running.closed() == "stale"
+        assert running.requests.hits == 0
+
+        running.faults.clear()
+        await eventually(lambda: running.answers() == [("a", "evicted")], within=60)
 
 
 async def test_an_api_server_that_is_gone_and_comes_back_costs_no_eviction_and_needs_no_help() -> (

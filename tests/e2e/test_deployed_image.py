@@ -52,13 +52,23 @@ cp "$1" "$secrets/ca.crt"
 printf %s "$2" > "$secrets/token"
 chmod -R a+rX /var/run
 mount -o remount,ro /var/run
+if [ -n "$4" ]; then
+  mount --bind "$3" /mnt
+  mount -t tmpfs -o mode=755 none "$4"
+  mkdir -p "$3"
+  mount --bind /mnt "$3"
+fi
 mount -o remount,bind,ro /
-shift 2
+shift 4
 exec setpriv --reuid=65532 --regid=65532 --clear-groups --no-new-privs --inh-caps=-all \
   --bounding-set=-all "$@"
 """
 """A Pod as the base describes it, made of a mount namespace: CA and token where a Pod has them, a
-read-only root, a user without a name or home, no capabilities."""
+read-only root, a user without a name or home, no capabilities.
+
+Takes the CA's file, the token, where the interpreter lies, which folder on the way there is closed
+to that user (in the image none is), and the command.
+"""
 
 
 @dataclass(slots=True)
@@ -200,6 +210,7 @@ async def test_it_is_ready_in_a_pod_as_the_base_describes_it(
         command = [
             *("unshare", "--mount", "sh", "-c", CONTAINER, "sh"),
             *(str(control_plane.directory / "ca.crt"), token),
+            *(sys.base_prefix, _closed_folder(Path(sys.base_prefix))),
             *(*image.entrypoint, *arguments),
             *(f"--secure-port={port}", "--bind-address=127.0.0.1"),
         ]
@@ -213,6 +224,12 @@ async def test_it_is_ready_in_a_pod_as_the_base_describes_it(
             await serves_readyz_and_ends_well(process, port)
     finally:
         kubectl(control_plane, "delete", "-k", str(BASE))
+
+
+def _closed_folder(path: Path) -> str:
+    """The first folder on the way that not everybody may pass; empty if there is none."""
+    way = [*reversed(path.parents), path]
+    return next((str(each) for each in way if not each.stat().st_mode & 0o001), "")
 
 
 def _user_of_the_deployment() -> str:

@@ -122,7 +122,7 @@ def _no_election(_: click.Context, parameter: click.Parameter, value: bool) -> N
     default=0,
     show_default=True,
     metavar="LEVEL",
-    help="Verbosity: 1 evictions, 3 steps, 4 why a Pod stays, 5 details.",
+    help="Verbosity: 3 steps, 4 why a Pod stays, 5 details.",
 )
 @click.option(
     "--logging-format",

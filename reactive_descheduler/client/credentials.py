@@ -175,7 +175,10 @@ def _usual_kubeconfig() -> str | None:
         if not any(Path(each).expanduser().is_file() for each in named.split(os.pathsep)):
             raise FileNotFoundError(f"KUBECONFIG names no file that exists: {named}")
         return named
-    usual = Path.home() / ".kube" / "config"
+    try:
+        usual = Path.home() / ".kube" / "config"
+    except RuntimeError:  # a container's user may have no home
+        return None
     return str(usual) if usual.is_file() else None
 
 

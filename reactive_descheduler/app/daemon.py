@@ -61,6 +61,7 @@ log = get_logger("daemon")
 LOOK_UP_EVERY = 5.0
 """Seconds between looks for Pods that were assumed going for too long."""
 CLOCK_LOOK_EVERY = 1.0
+DEGRADED_LOOK_EVERY = 5.0
 FIRST_PASS_LOOK = 0.01
 """Seconds between looks whether the first full pass is over."""
 CYCLE_LOOK_EVERY = 1.0
@@ -188,7 +189,7 @@ class Daemon:
 
     def not_ready(self) -> list[str]:
         """Return why the process does not do its work; empty when it does."""
-        reasons = [f"not synced: {kind}" for kind in self.streams.not_synced()]
+        reasons = [f"not synced: {kind}" for kind in self._missing()]
         if not reasons and not self._live:
             reasons.append("not live yet")
         if self.core.gates.permission.refusal:
@@ -212,6 +213,7 @@ class Daemon:
                 ("collector", self._collector.run),
                 ("loop-lag", partial(watch_loop_lag, self._on_lag, clock=self._clock)),
                 ("resync", self._resync),
+                ("degraded", self._watch_degraded),
                 ("policy", self._watch_policy),
             ):
                 tasks.start_soon(
@@ -265,7 +267,8 @@ class Daemon:
         A stop meanwhile cancels it.
         """
         queue = self.core.queue
-        while (at := queue.next_due()) is not None and at <= self._clock.monotonic():
+        # A queue that others fill has no last key to wait for.
+        while (at := queue.next_due()) is not None and at <= self._clock.monotonic():  # noqa: ASYNC110
             await anyio.sleep(FIRST_PASS_LOOK)
 
     async def _drive(self, core: Core) -> None:
@@ -312,9 +315,7 @@ class Daemon:
         log.info("Policy reloaded", source=policy.source, profiles=len(policy.profiles))
         self._warn(policy)
         self.metrics.policy_reloads.labels("ok").inc()
-        self._tell_policy(
-            "PolicyReloaded", f"the policy {policy.source} is in force", warning=False
-        )
+        self._tell("PolicyReloaded", f"the policy {policy.source} is in force", warning=False)
 
     async def _watch_more(self, policy: LoadedPolicy) -> None:
         """Watch what this policy needs and the last one did not; return once it is synced."""
@@ -333,9 +334,9 @@ class Daemon:
         log.error("Policy refused; the last good one stays in force", error=error)
         self.metrics.policy_reloads.labels("refused").inc()
         note = f"policy refused, the last good one stays in force: {error}"
-        self._tell_policy("PolicyRefused", note, warning=True)
+        self._tell("PolicyRefused", note, warning=True)
 
-    def _tell_policy(self, reason: str, note: str, *, warning: bool) -> None:
+    def _tell(self, reason: str, note: str, *, warning: bool) -> None:
         if self._own_pod is not None:
             self._events.record(self._own_pod, reason=reason, note=note, warning=warning)
 
@@ -388,6 +389,18 @@ class Daemon:
                         node_selector=self.core.policy.node_selector,
                     )
 
+    async def _watch_degraded(self) -> None:
+        """Tell of each strategy of which every key fails, once until it works again."""
+        told: set[str] = set()
+        while True:
+            await anyio.sleep(DEGRADED_LOOK_EVERY)
+            degraded = set(self.status.degraded())
+            for name in sorted(degraded - told):
+                log.error("Strategy degraded", strategy=name)
+                note = f"strategy {name} is degraded: every evaluation of it fails"
+                self._tell("StrategyDegraded", note, warning=True)
+            told = degraded
+
     async def _look_up_overdue(self) -> None:
         """Ask the API server about Pods that should be seen going and are not (design 5.2)."""
         while True:
@@ -414,6 +427,10 @@ class Daemon:
     def _record(self, pod: Pod, *, reason: str, note: str, warning: bool) -> None:
         self._events.record(regarding_pod(pod), reason=reason, note=note, warning=warning)
 
+    def _missing(self) -> list[str]:
+        """Return the kinds that are not synced and that the policy in force needs."""
+        return self.streams.not_synced(needed_kinds(self.core.policy))
+
     def _stream_ages(self) -> Mapping[str, float]:
         """Return the ages of the streams that decisions rest on under the policy in force."""
         policy = self.core.policy
@@ -427,8 +444,7 @@ class Daemon:
         return self.streams.ages().get(BUDGETS, 0.0) > max_age
 
     def _not_synced(self) -> list[str]:
-        missing = self.streams.not_synced()
-        return missing or ([] if self._live else ["the first full pass"])
+        return self._missing() or ([] if self._live else ["the first full pass"])
 
     def _on_stream_state(self, statistics: ReflectorStatistics) -> None:
         if statistics.error:

@@ -9,6 +9,7 @@ import pytest
 
 from reactive_descheduler.api.changes import Change, Key
 from reactive_descheduler.api.eviction import EvictionOutcome
+from reactive_descheduler.app.process import own_pod
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.framework.strategy import Evaluation, Scope, View
 from reactive_descheduler.sandbox.faults import Fault
@@ -69,6 +70,22 @@ async def test_a_strategy_that_raises_is_told_and_the_others_go_on(
             assert running.status()["degraded"] == ["RemovePodsHavingTooManyRestarts"]
             assert running.metric("evaluate_errors") > 0
         assert running.metric("task_crashes") == 0
+
+
+async def test_a_degraded_strategy_is_told_once_by_a_warning_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(RemovePodsHavingTooManyRestarts, "evaluate", _evaluate)
+    async with world(
+        TWO + AT_ONCE, own_pod=own_pod({"POD_NAME": "me", "POD_NAMESPACE": "default"})
+    ) as running:
+        await running.live()
+        await running.rest(60)
+        events, _ = await running.client.list("events")
+
+        (event,) = events
+        assert (event["type"], event["reason"]) == ("Warning", "StrategyDegraded")
+        assert "RemovePodsHavingTooManyRestarts" in str(event["message"])
 
 
 async def test_a_strategy_that_fails_on_one_pod_of_many_is_not_degraded(

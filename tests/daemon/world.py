@@ -17,6 +17,7 @@ from reactive_descheduler.app.daemon import Daemon
 from reactive_descheduler.app.policy_file import PolicyFile
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.client.credentials import Target
+from reactive_descheduler.client.events import Regarding
 from reactive_descheduler.client.kube import connect
 from reactive_descheduler.kit.clock import LoopClock
 from reactive_descheduler.sandbox.client import ApiClient
@@ -188,6 +189,7 @@ async def world(
     faults: Iterable[Fault] = (),
     dry_run: bool = False,
     grace_period: float = 25.0,
+    own_pod: Regarding | None = None,
 ) -> AsyncIterator[World]:
     """Run the daemon until the block ends; it is stopped in good order."""
     clock = LoopClock(START)
@@ -210,6 +212,7 @@ async def world(
                 random=Random(1),
                 priority_classes={},
                 policy_file=file,
+                own_pod=own_pod,
             )
             ended = anyio.Event()
 

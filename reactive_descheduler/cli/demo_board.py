@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from datetime import timedelta
+from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
 from reactive_descheduler.cli.demo_changes import is_cordoned, taints
@@ -20,8 +21,10 @@ from reactive_descheduler.sandbox.documents import (
     text,
 )
 
-KEPT = 200
-"""Steps that are remembered: more than a terminal has lines."""
+KEPT = 500
+"""Steps that are remembered: more than a terminal has lines, even if many are folded into one."""
+_SEVERAL = 4
+"""Equal steps in a row that are told one by one; more are told as one."""
 
 State: TypeAlias = Literal["ready", "starting", "going", "ended"]
 
@@ -103,9 +106,26 @@ def make_board(nodes: Iterable[JsonObject], pods: Iterable[JsonObject], so_far: 
     return Board(tuple(rows), so_far)
 
 
+def folded(steps: Iterable[Step]) -> list[Step]:
+    """Tell what happens to many Pods at once in one line, at the time of the last."""
+    rows: list[Step] = []
+    for _, group in groupby(steps, lambda step: (step.kind, step.seen, not step.pod)):
+        run = list(group)
+        rows += [_as_one(run)] if len(run) > _SEVERAL and run[0].pod else run
+    return rows
+
+
 def shortened(told: str) -> str:
     """Leave out the template's hash in each Pod's name."""
     return _OF_REPLICA_SET.sub(r"\1-\2", told)
+
+
+def _as_one(run: list[Step]) -> Step:
+    groups = Counter(shortened(step.pod).rpartition("-")[0] or step.pod for step in run)
+    told = f"{len(run)} Pods: {', '.join(f'{group} {n}' for group, n in groups.items())}"
+    if len({step.text for step in run}) == 1:
+        told = f"{told}; {run[0].text}"
+    return run[-1]._replace(pod="", text=told)
 
 
 def _row(node: JsonObject, pods: list[PodMark]) -> NodeRow:

@@ -18,7 +18,9 @@ def timeline(played: Played) -> str:
     """One line a step, in milliseconds since the change; then what ran."""
     own = played.evaluations.get(played.scene.strategy, 0)
     others = sum(played.evaluations.values()) - own
-    lines = [f"{played.milliseconds(step):+10,.1f} ms  {_told(step)}" for step in played.steps]
+    lines = [
+        f"{played.milliseconds(step):+10,.1f} ms  {_told(step, step.text)}" for step in played.steps
+    ]
     ran = f"{'':15}{'runs':7}  {played.scene.strategy} {own}, other strategies {others}"
     return "\n".join([*lines, ran])
 
@@ -65,9 +67,18 @@ def live_lines(print_line: Callable[[str], object]) -> Callable[[Step], None]:
     """Return a listener that prints each step, in milliseconds since its change was seen."""
 
     def listen(step: Step) -> None:
-        print_line(f"{clock_time(step)}{since_seen(step):>13}  {_told(step, with_strategy=True)}")
+        print_line(f"{clock_time(step)}{since_seen(step):>13}  {_told(step, live_text(step))}")
 
     return listen
+
+
+def live_text(step: Step) -> str:
+    """Name the strategy where it is news: with a change, or where time alone led to it."""
+    if step.kind == "seen":
+        return f"by the descheduler, for {step.strategy}"
+    if step.strategy and step.seen is None and step.kind != "evicted":
+        return f"{step.strategy}: {step.text}"
+    return step.text
 
 
 def clock_time(step: Step) -> str:
@@ -82,10 +93,9 @@ def since_seen(step: Step) -> str:
     return f"{(step.time - step.seen).total_seconds() * 1000:+,.1f} ms"
 
 
-def _told(step: Step, *, with_strategy: bool = False) -> str:
-    by = f" ({step.strategy})" if with_strategy and step.strategy else ""
-    told = f"{step.pod:24}  {step.text}" if step.pod else step.text
-    return f"{step.kind:7}  {told}{by}"
+def _told(step: Step, text: str) -> str:
+    told = f"{step.pod:24}  {text}" if step.pod else text
+    return f"{step.kind:7}  {told}"
 
 
 def _scene(played: Played) -> dict[str, object]:

@@ -11,8 +11,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from reactive_descheduler.cli.demo_board import Board, NodeRow, PodMark, State, shortened
-from reactive_descheduler.cli.demo_report import clock_time, since_seen
+from reactive_descheduler.cli.demo_board import Board, NodeRow, PodMark, State, folded, shortened
+from reactive_descheduler.cli.demo_report import clock_time, live_text, since_seen
 from reactive_descheduler.cli.demo_timeline import Step
 
 _LEAST_STEPS = 6
@@ -51,9 +51,10 @@ class Screen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, height = options.max_width, options.height or console.height
         top = console.render_lines(self._top(width, height), _lines_of(options))
-        room = max(1, height - len(top) - _LEAST_STEPS - 1)
+        below = height - len(top) - 1
+        room = max(1, below - min(_LEAST_STEPS, below // 2))
         nodes = _nodes(console, options, self.board.rows, room)
-        left = max(0, height - len(top) - len(nodes) - 1)
+        left = max(0, below - len(nodes))
         steps = console.render_lines(_timeline(self.board.so_far.steps, left), _lines_of(options))
         rule = console.render_lines(
             Text(("-" if options.ascii_only else "─") * width, "dim"), _lines_of(options)
@@ -69,7 +70,7 @@ class Screen:
         ready = sum(pod.state == "ready" for pod in pods)
         head = Table.grid(expand=True)
         head.add_column(no_wrap=True, overflow="crop", ratio=1)
-        head.add_column(no_wrap=True, style="dim")
+        head.add_column(no_wrap=True, overflow="crop", style="dim")
         head.add_row(
             f"{nodes} nodes, {ready} of {len(pods)} Pods Ready;"
             f" {so_far.evicted} evicted, {so_far.replaced} replaced",
@@ -97,8 +98,8 @@ def _nodes(
     for pods in (_each, _counted):
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
         table.add_column(no_wrap=True, overflow="crop", max_width=options.max_width // 4)
-        table.add_column(max_width=max(_TAINT, options.max_width // 4))
-        table.add_column(ratio=1)
+        table.add_column(overflow="fold", max_width=max(_TAINT, options.max_width // 4))
+        table.add_column(overflow=lines_of.overflow or "fold", ratio=1)
         for row in rows:
             table.add_row(row.name or "no node yet", _condition(row), pods(row.pods, ascii_only))
         lines = console.render_lines(table, lines_of)
@@ -113,8 +114,8 @@ def _condition(row: NodeRow) -> Text:
         [
             *([] if row.ready else [Text("not Ready", "bold red")]),
             *([Text("cordoned", "yellow")] if row.cordoned else []),
-            *(Text(taint, "red", overflow="fold") for taint in row.taints),
-            *(Text(label, "dim", overflow="fold") for label in row.labels),
+            *(Text(taint, "red") for taint in row.taints),
+            *(Text(label, "dim") for label in row.labels),
         ]
     )
 
@@ -143,7 +144,8 @@ def _counted(pods: Sequence[PodMark], ascii_only: bool) -> Text:
 
 def _timeline(steps: Sequence[Step], count: int) -> RenderableType:
     """Draw the latest that fit; names of Pods stand below each other."""
-    shown = steps[len(steps) - count :] if count < len(steps) else steps
+    rows = folded(steps)
+    shown = rows[max(0, len(rows) - count) :]
     if not shown and count:
         return _one_line(("Nothing has happened yet: change something.", "dim"))
     wide = max((len(shortened(step.pod)) for step in shown), default=0)
@@ -157,19 +159,8 @@ def _line(step: Step, wide: int) -> Text:
         (f"{when or clock_time(step):>{_WHEN}}  ", "dim"),
         (f"{step.kind:{_KIND}} ", _KINDS.get(step.kind, "")),
         pod,
-        _text(step),
+        shortened(live_text(step)),
     )
-
-
-def _text(step: Step) -> str:
-    """Name the strategy where it is news: with a change, or with the first that time alone led
-    to."""
-    told = shortened(step.text)
-    if step.kind == "seen":
-        return f"by the descheduler, for {step.strategy}"
-    if step.strategy and step.seen is None and step.kind != "evicted":
-        return f"{step.strategy}: {told}"
-    return told
 
 
 def _one_line(*parts: str | tuple[str, str]) -> Text:

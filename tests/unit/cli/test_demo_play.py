@@ -165,10 +165,14 @@ def test_live_lines_count_from_the_change_that_led_there() -> None:
     lines: list[str] = []
     listen = demo_report.live_lines(lines.append)
     time = NOON + timedelta(milliseconds=1500)
+    listen(Step(NOON, "seen", "on its watch", strategy="PodLifeTime", seen=NOON))
+    listen(Step(time, "to go", "old", "web-1", strategy="PodLifeTime"))
     listen(Step(time, "evicted", "from node-1", "web-1", strategy="PodLifeTime"))
     listen(Step(time, "ready", "on node-2", "web-2", seen=NOON))
     assert _lines("\n".join(lines)) == [
-        "12:00:01.500 evicted web-1 from node-1 (PodLifeTime)",
+        "12:00:00.000 +0.0 ms seen by the descheduler, for PodLifeTime",
+        "12:00:01.500 to go web-1 PodLifeTime: old",
+        "12:00:01.500 evicted web-1 from node-1",
         "12:00:01.500 +1,500.0 ms ready web-2 on node-2",
     ]
 

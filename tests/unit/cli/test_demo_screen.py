@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.screen import Screen as FullScreen
 
-from reactive_descheduler.cli.demo_board import Journal, SoFar, make_board, shortened
+from reactive_descheduler.cli.demo_board import KEPT, Journal, SoFar, make_board, shortened
 from reactive_descheduler.cli.demo_screen import Screen
 from reactive_descheduler.cli.demo_timeline import Step
 from tests.builders import Manifest, make_node, make_pod, owner, taint
@@ -116,9 +116,9 @@ def test_it_fits_any_terminal(width: int, height: int, count: int) -> None:
 
 def test_many_pods_are_counted_and_the_timeline_keeps_its_place() -> None:
     pods = [make_pod(f"web-dzmrm9k8gf-{n:05}", node="node-1") for n in range(300)]
-    lines = drawn(pods=[*pods, *PODS], steps=STEPS)
+    lines = drawn(pods=[*pods, *PODS], steps=STEPS * 3)
     assert lines[4] == "node-1       retiring=yes:NoSchedule   ●web 301 ✗web 1 ●agent 1"
-    assert lines[-6:].count("") == 0
+    assert "" not in lines[-6:]
 
 
 def test_many_nodes_leave_room_for_the_timeline() -> None:
@@ -146,6 +146,26 @@ def test_a_terminal_without_unicode_gets_other_marks() -> None:
 def test_a_long_export_line_stays_whole() -> None:
     lines = drawn(width=40)
     assert "".join(lines[1:3]) == EXPORT
+
+
+def test_what_happens_to_many_pods_at_once_is_told_in_one_line() -> None:
+    started = [
+        Step(NOON, "ready", f"on node-{n}", f"{app}-dzmrm9k8gf-{n:05}".replace("0", "b"))
+        for app, count in (("web", 9), ("api", 2))
+        for n in range(count)
+    ]
+    later = NOON + timedelta(milliseconds=7)
+    evicted = [
+        Step(later, "evicted", "from node-1", f"web-dzmrm9k8gf-bbbb{mark}", seen=NOON)
+        for mark in "bcdfg"
+    ]
+    lines = drawn(steps=[*started, *evicted, *STEPS[:1]])
+    rule = lines.index("─" * 80)
+    assert lines[rule + 1 : rule + 4] == [
+        "12:00:00.000  ready    11 Pods: web 9, api 2",
+        "     +7.0 ms  evicted  5 Pods: web 5; from node-1",
+        "12:00:00.000  change   node-1 gets the taint retiring=yes:NoSchedule",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -178,4 +198,4 @@ def test_the_journal_counts_what_it_no_longer_keeps() -> None:
         journal.listen(Step(NOON, "evicted", ""))
         journal.listen(Step(NOON, "ready", "", replaces="uid"))
     so_far = journal.so_far()
-    assert (so_far.evicted, so_far.replaced, len(so_far.steps)) == (500, 500, 200)
+    assert (so_far.evicted, so_far.replaced, len(so_far.steps)) == (500, 500, KEPT)

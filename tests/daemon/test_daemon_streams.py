@@ -22,10 +22,13 @@ def stream(running: World, kind: str) -> dict[str, object]:
 
 
 async def test_it_is_not_ready_before_every_list_is_in() -> None:
-    slow = Fault(verb="list", resource="pods", latency=20.0)
-    async with world(faults=[slow, Fault(verb="watch", resource="pods", latency=20.0)]) as running:
+    slow = [
+        Fault(verb="list", resource="pods", latency=8.0),
+        Fault(verb="watch", resource="pods", latency=8.0),
+    ]
+    async with world(faults=slow) as running:
         await running.taint("node-1")
-        await running.rest(10)
+        await running.rest(5)
         assert running.daemon.not_ready() == ["not synced: Pod"]
         assert running.answers() == []
         await running.live()

@@ -24,12 +24,12 @@ from reactive_descheduler.api.decoding import Decoder
 from reactive_descheduler.api.errors import ClientError, PolicyError, Problem, Unreachable
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.api.surroundings import PriorityClass
 from reactive_descheduler.app.core import Core, Enduring, Surroundings, build_core
 from reactive_descheduler.app.eviction_events import EvictionEventsHook
 from reactive_descheduler.app.once import OnePass
 from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy import (
+    budgets_decide,
     in_tree_registry,
     needed_kinds,
     needs_priority_classes,
@@ -38,16 +38,15 @@ from reactive_descheduler.app.policy_file import PolicyFile
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.app.status import Gauges, Recent, Status
 from reactive_descheduler.app.streams import BUDGETS, Streams
+from reactive_descheduler.app.watchers import Watchers
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.reflector import ReflectorStatistics
 from reactive_descheduler.client.events import EventRecorder, Regarding, regarding_pod
 from reactive_descheduler.client.evictions import EvictionClient
 from reactive_descheduler.client.kube import KubeConnection
 from reactive_descheduler.client.listwatch import HttpListWatch
-from reactive_descheduler.config.corrections import Correction
-from reactive_descheduler.config.evictor import Protection
+from reactive_descheduler.client.priority_classes import read_priority_classes
 from reactive_descheduler.config.loaded import LoadedPolicy
-from reactive_descheduler.evictor.assumed import Assumption
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.kit.collector import Collector
 from reactive_descheduler.kit.loop_lag import watch_loop_lag
@@ -58,13 +57,10 @@ from reactive_descheduler.observability.metrics import BuildInfo, Metrics
 
 log = get_logger("daemon")
 
-LOOK_UP_EVERY = 5.0
-"""Seconds between looks for Pods that were assumed going for too long."""
-CLOCK_LOOK_EVERY = 1.0
-DEGRADED_LOOK_EVERY = 5.0
 FIRST_PASS_LOOK = 0.01
 """Seconds between looks whether the first full pass is over."""
-CYCLE_LOOK_EVERY = 1.0
+FIRST_PASS_WITHIN = 60.0
+"""Seconds for the first full pass; one over 100,000 Pods takes a few."""
 SYNC_WITHIN = 60.0
 """Seconds for the first list of a kind that a reloaded policy needs."""
 FLUSH_WITHIN = 3.0
@@ -99,7 +95,7 @@ class Daemon:
         *,
         clock: Clock,
         random: Random,
-        priority_classes: dict[str, int],
+        priority_classes: Mapping[str, int],
         hooks: Sequence[Hook] = (),
         policy_file: PolicyFile | None = None,
         own_pod: Regarding | None = None,
@@ -203,17 +199,24 @@ class Daemon:
         """Run until `stop`."""
         self._warn(self.core.policy)
         self._collector.started()
+        watchers = Watchers(
+            lambda: self.core if self._live else None,
+            get_pod=self._client.get_pod,
+            degraded=self.status.degraded,
+            tell=self._tell,
+            clock=self._clock,
+        )
         async with anyio.create_task_group() as tasks:
             self.streams.start(tasks, self._on_crash)
             for name, task in (
                 ("events", self._events.run),
-                ("clock", self._watch_clock),
-                ("cycle", self._watch_cycle),
-                ("look-up", self._look_up_overdue),
+                ("clock", watchers.clock),
+                ("cycle", watchers.cycle),
+                ("look-up", watchers.overdue),
                 ("collector", self._collector.run),
                 ("loop-lag", partial(watch_loop_lag, self._on_lag, clock=self._clock)),
                 ("resync", self._resync),
-                ("degraded", self._watch_degraded),
+                ("degraded", watchers.degraded),
                 ("policy", self._watch_policy),
             ):
                 tasks.start_soon(
@@ -267,9 +270,10 @@ class Daemon:
         A stop meanwhile cancels it.
         """
         queue = self.core.queue
-        # A queue that others fill has no last key to wait for.
-        while (at := queue.next_due()) is not None and at <= self._clock.monotonic():  # noqa: ASYNC110
-            await anyio.sleep(FIRST_PASS_LOOK)
+        # Others fill the queue too, so that it may never be seen empty: hence the limit.
+        with anyio.move_on_after(FIRST_PASS_WITHIN):
+            while (at := queue.next_due()) is not None and at <= self._clock.monotonic():
+                await anyio.sleep(FIRST_PASS_LOOK)
 
     async def _drive(self, core: Core) -> None:
         """Let a core work until it is retired and what it has in flight has ended."""
@@ -298,7 +302,7 @@ class Daemon:
         Raises PolicyError if only the cluster tells that it cannot be: the old one stays in force.
         """
         try:
-            classes = await read_priority_classes(self._connection, policy, self._clock)
+            classes = await priority_classes_for(policy, self._connection, clock=self._clock)
         except ClientError as error:
             problem = Problem("", None, f"priority classes cannot be read: {error}", error.hint)
             raise PolicyError(policy.source, [problem]) from error
@@ -362,68 +366,6 @@ class Daemon:
                 if not self.core.dispatcher.statistics().in_flight:
                     self._collector.resync()
 
-    async def _watch_clock(self) -> None:
-        while True:
-            await anyio.sleep(CLOCK_LOOK_EVERY)
-            jump = self.core.gates.clock.look()
-            if jump is not None:
-                log.warning("The wall clock jumped", seconds=round(jump.total_seconds(), 1))
-                self.core.on_jump(jump)
-
-    async def _watch_cycle(self) -> None:
-        """Say when the policy's nodes become too few to do anything, and when they no longer are.
-
-        Somebody who tries this on a cluster of one node would wonder for long otherwise.
-        """
-        told = True
-        while True:
-            await anyio.sleep(CYCLE_LOOK_EVERY)
-            if self._live and self.core.cycle.alive != told:
-                told = self.core.cycle.alive
-                if told:
-                    log.info("Enough ready nodes: at work again")
-                else:
-                    log.warning(
-                        "Fewer than 2 of the policy's nodes are ready: nothing is evicted",
-                        nodes=len(self.core.lister.nodes()),
-                        node_selector=self.core.policy.node_selector,
-                    )
-
-    async def _watch_degraded(self) -> None:
-        """Tell of each strategy of which every key fails, once until it works again."""
-        told: set[str] = set()
-        while True:
-            await anyio.sleep(DEGRADED_LOOK_EVERY)
-            degraded = set(self.status.degraded())
-            for name in sorted(degraded - told):
-                log.error("Strategy degraded", strategy=name)
-                note = f"strategy {name} is degraded: every evaluation of it fails"
-                self._tell("StrategyDegraded", note, warning=True)
-            told = degraded
-
-    async def _look_up_overdue(self) -> None:
-        """Ask the API server about Pods that should be seen going and are not (design 5.2)."""
-        while True:
-            await anyio.sleep(LOOK_UP_EVERY)
-            if self.core.gates.stale.closed(self._clock.now()) is not None:
-                continue  # the watch could not have told
-            for assumption in self.core.assumed.overdue(self._clock.now()):
-                await self._look_up(assumption)
-
-    async def _look_up(self, assumption: Assumption) -> None:
-        pod = assumption.pod
-        try:
-            found = await self._client.get_pod(pod.namespace, pod.name)
-        except ClientError as error:
-            log.warning("Could not look up an evicted Pod", pod=pod.name, error=str(error))
-            self.core.assumed.keep(pod.uid, self._clock.now())
-            return
-        stays = found is not None and found.uid == pod.uid and found.deleted is None
-        if stays:
-            self.core.resolve(pod.uid, key=assumption.outcome.candidate.key)
-        else:
-            self.core.confirm(pod.uid)
-
     def _record(self, pod: Pod, *, reason: str, note: str, warning: bool) -> None:
         self._events.record(regarding_pod(pod), reason=reason, note=note, warning=warning)
 
@@ -435,7 +377,7 @@ class Daemon:
         """Return the ages of the streams that decisions rest on under the policy in force."""
         policy = self.core.policy
         kinds = set(needed_kinds(policy))
-        if not _budgets_decide(policy):
+        if not budgets_decide(policy):
             kinds.discard(BUDGETS)  # a stale one only makes its lanes ask the server
         return {kind: age for kind, age in self.streams.ages().items() if kind in kinds}
 
@@ -493,26 +435,13 @@ async def _reconcile(core: Core) -> None:
     await anyio.sleep_forever()
 
 
-def _budgets_decide(policy: LoadedPolicy) -> bool:
-    """Say whether some verdict rests on budgets: the protection of Pods without one."""
-    return Correction.PODS_WITHOUT_PDB in policy.corrections and any(
-        Protection.WITHOUT_PDB in profile.evictor.protections for profile in policy.profiles
-    )
-
-
-async def read_priority_classes(
-    connection: KubeConnection, policy: LoadedPolicy, clock: Clock
-) -> dict[str, int]:
-    """Read the values of PriorityClasses, once, if some threshold goes by name.
+async def priority_classes_for(
+    policy: LoadedPolicy, connection: KubeConnection, *, clock: Clock
+) -> Mapping[str, int]:
+    """Return the values of PriorityClasses by name; none where no threshold goes by name.
 
     Raises ClientError if they cannot be read.
     """
     if not needs_priority_classes(policy):
         return {}
-    values: dict[str, int] = {}
-    listing = HttpListWatch(connection, Decoder(), "PriorityClass", clock=clock, streaming=False)
-    async for page in listing.pages():
-        for found in page.items:
-            if isinstance(found, PriorityClass):
-                values[found.name] = found.value
-    return values
+    return await read_priority_classes(connection, clock=clock)

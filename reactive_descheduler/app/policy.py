@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reactive_descheduler.config.corrections import Correction
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.evictor.gates.limits import Limits, PassLimits
@@ -46,4 +47,11 @@ def pass_limits(policy: LoadedPolicy) -> PassLimits:
             per_node=policy.limits.per_node,
             per_namespace=policy.limits.per_namespace,
         )
+    )
+
+
+def budgets_decide(policy: LoadedPolicy) -> bool:
+    """Say whether some verdict rests on budgets: the protection of Pods without one."""
+    return Correction.PODS_WITHOUT_PDB in policy.corrections and any(
+        Protection.WITHOUT_PDB in profile.evictor.protections for profile in policy.profiles
     )

@@ -13,7 +13,7 @@ from random import Random
 import anyio
 import anyio.to_thread
 
-from reactive_descheduler.app.daemon import Daemon, read_priority_classes
+from reactive_descheduler.app.daemon import Daemon, priority_classes_for
 from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy_file import PolicyFile
 from reactive_descheduler.app.settings import RunSettings
@@ -75,7 +75,7 @@ async def run_daemon(settings: RunSettings) -> None:
             connection,
             clock=clock,
             random=Random(),
-            priority_classes=await read_priority_classes(connection, policy, clock),
+            priority_classes=await priority_classes_for(policy, connection, clock=clock),
             policy_file=file,
             own_pod=own_pod(os.environ),
         )
@@ -137,6 +137,6 @@ async def run_once(settings: RunSettings, *, sync_within: float = 60.0) -> PassR
             connection,
             clock=clock,
             random=Random(),
-            priority_classes=await read_priority_classes(connection, policy, clock),
+            priority_classes=await priority_classes_for(policy, connection, clock=clock),
         )
         return await daemon.run_once(sync_within)

@@ -269,10 +269,9 @@ class Daemon:
 
         A stop meanwhile cancels it.
         """
-        queue = self.core.queue
         # Others fill the queue too, so that it may never be seen empty: hence the limit.
         with anyio.move_on_after(FIRST_PASS_WITHIN):
-            while (at := queue.next_due()) is not None and at <= self._clock.monotonic():
+            while self.core.queue.has_due():  # noqa: ASYNC110 - it tells nobody
                 await anyio.sleep(FIRST_PASS_LOOK)
 
     async def _drive(self, core: Core) -> None:

@@ -136,6 +136,11 @@ class DelayQueue(Generic[K]):
             return self._clock.monotonic()
         return self._heap[0][0] if self._heap else None
 
+    def has_due(self) -> bool:
+        """Say whether the time of some key has come."""
+        at = self.next_due()
+        return at is not None and at <= self._clock.monotonic()
+
     async def get(self) -> Due[K] | None:
         """Wait for the next key that is due and take it; None after `shut_down`."""
         while not self._closed:

@@ -89,12 +89,15 @@ class Streams:
         return missing
 
     def ages(self) -> Mapping[str, float]:
-        """Return seconds since the last sign of life of each stream."""
+        """Return for how many seconds what the cache has of each kind may be outdated.
+
+        A kind without a first list is not among them: it is not synced.
+        """
         now = self._clock.monotonic()
         return {
             kind: now - last
             for kind, reflector in self._reflectors.items()
-            if (last := reflector.statistics().last_byte) is not None
+            if (last := reflector.statistics().in_step) is not None
         }
 
     def statistics(self) -> list[ReflectorStatistics]:

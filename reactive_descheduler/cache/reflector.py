@@ -83,6 +83,8 @@ class Timing(NamedTuple):
     """After which time the server is asked to end the watch, so that load spreads out again."""
     short_watch: float = 1.0
     """A watch that ends sooner, and without an event, counts as a failure."""
+    catch_up: float = 1.0
+    """For this long after a watch was accepted the server may still be telling what was missed."""
     retry_initial: float = 0.8
     retry_ceiling: float = 30.0
 
@@ -93,9 +95,13 @@ DEFAULT_TIMING = Timing()
 class ReflectorStatistics(NamedTuple):
     kind: str
     synced: bool
-    """The first list is complete. It stays true: staleness shows in `last_byte`."""
+    """The first list is complete. It stays true: staleness shows in `in_step`."""
     last_byte: float | None
     """When the server last gave a sign of life, on the monotonic clock."""
+    in_step: float | None
+    """When the cache was last known to hold what the server has, on the monotonic clock; None
+    before the first list. A list on its way shows that the server lives, not that the cache is
+    fresh: until it is complete the cache holds what it held before."""
     bookmark_age: float | None
     """Seconds since the last bookmark."""
     version: str
@@ -141,6 +147,9 @@ class Reflector:
         self._synced = anyio.Event()
         self._version = ""
         self._last_byte: float | None = None
+        self._in_step: float | None = None
+        self._opened: float | None = None
+        """When the watch was accepted; None while there is none."""
         self._last_bookmark: float | None = None
         self._watches = 0
         self._relists = 0
@@ -170,6 +179,7 @@ class Reflector:
             kind=self.kind,
             synced=self.synced,
             last_byte=self._last_byte,
+            in_step=self._last_in_step(),
             bookmark_age=None if bookmark is None else now - bookmark,
             version=self._version,
             restarts=max(0, self._watches - 1),
@@ -186,7 +196,10 @@ class Reflector:
             try:
                 if not self._version:
                     await self._list()
-                delay = await self._watch()
+                try:
+                    delay = await self._watch()
+                finally:
+                    self._in_step, self._opened = self._last_in_step(), None
             except TimeoutError:
                 delay = self._delay_after_silence()
             except Exception as error:
@@ -201,6 +214,7 @@ class Reflector:
             self._relists += 1
         objects: dict[tuple[str, str], KubeObject] = {}
         version = ""
+        began = self._clock.monotonic()
         with anyio.fail_after(self._timing.list_silence) as scope:
             async with aclosing(self._source.pages()) as pages:
                 async for page in pages:
@@ -215,6 +229,7 @@ class Reflector:
         self._sink.replace(self.kind, objects.values(), version)
         self._opaque = {name for name, each in objects.items() if each.opaque}
         self._version = version
+        self._in_step = began  # what happened since is for the watch to tell
         if not self.synced:
             self._synced.set()
             self._tell()
@@ -246,6 +261,8 @@ class Reflector:
             async with aclosing(blocks):
                 async for block in blocks:
                     self._alive()
+                    if self._opened is None:
+                        self._opened = self._last_byte
                     for event in block:
                         self._apply(event)
                     any_event = any_event or bool(block)
@@ -318,6 +335,16 @@ class Reflector:
         if error.status >= 500 or error.status in (408, 429):
             return self._backoff.next(at_least=error.retry_after or 0.0)
         return self._backoff.longest()
+
+    def _last_in_step(self) -> float | None:
+        """A watch proves the cache fresh only a moment after it was accepted: what was missed
+        comes first, and until it is in the cache is as old as it was."""
+        opened, last = self._opened, self._last_byte
+        if opened is None or last is None or self._in_step is None:
+            return self._in_step
+        if self._clock.monotonic() - opened < self._timing.catch_up:
+            return self._in_step
+        return max(self._in_step, last)
 
     def _alive(self) -> None:
         self._last_byte = self._clock.monotonic()

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from reactive_descheduler.api.changes import WatchEvent
-from reactive_descheduler.api.errors import Unreachable
+from reactive_descheduler.api.errors import ExpiredError, Unreachable
 from reactive_descheduler.app.streams import Streams
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.reflector import Page, ReflectorStatistics
@@ -26,6 +26,7 @@ class Source:
     def __init__(self, kind: str, *, error: Exception | None = None) -> None:
         self.kind = kind
         self.error = error
+        self.accepted = anyio.Event()
 
     async def pages(self) -> AsyncGenerator[Page, None]:
         if self.error is not None:
@@ -37,6 +38,7 @@ class Source:
     ) -> AsyncGenerator[Sequence[WatchEvent], None]:
         if self.error is not None:
             raise self.error
+        self.accepted.set()
         yield ()
         await anyio.sleep_forever()
 
@@ -102,6 +104,58 @@ async def test_a_silent_stream_grows_old() -> None:
         await anyio.sleep(30)
 
         assert streams.ages()["PodDisruptionBudget"] > 45
+
+
+class Relisted(Source):
+    """Fails for a while, forgets the version, and then takes its time to list."""
+
+    PAGES_EVERY = 20.0
+
+    def __init__(self) -> None:
+        super().__init__("Pod")
+        self.listed = 0
+        self.begun = anyio.Event()
+
+    async def pages(self) -> AsyncGenerator[Page, None]:
+        async for page in super().pages():
+            self.listed += 1
+            if self.listed > 1:
+                yield Page([], "2")
+                self.begun.set()
+                await anyio.sleep(self.PAGES_EVERY)
+            yield page
+
+
+async def test_a_stream_stays_old_until_a_new_list_is_complete() -> None:
+    pods = Relisted()
+    async with running(pods) as streams:
+        await streams.wait_synced()
+        pods.error = Unreachable("gone")
+        await anyio.sleep(100)
+        pods.error = ExpiredError("too old")
+        await anyio.sleep(30)
+        pods.error = None
+        await pods.begun.wait()
+        await anyio.sleep(Relisted.PAGES_EVERY - 1)
+        assert streams.ages()["Pod"] > 100, "pages came, but the cache is what it was"
+        await anyio.sleep(2)
+
+        assert streams.ages()["Pod"] < 25
+
+
+async def test_a_watch_that_is_back_has_a_moment_to_tell_what_was_missed() -> None:
+    nodes = Source("Node")
+    async with running(nodes) as streams:
+        await streams.wait_synced()
+        nodes.error = Unreachable("gone")
+        await anyio.sleep(100)
+        nodes.error, nodes.accepted = None, anyio.Event()
+        await nodes.accepted.wait()
+        await anyio.sleep(0.1)
+        assert streams.ages()["Node"] > 45
+        await anyio.sleep(1.1)
+
+        assert streams.ages()["Node"] < 2
 
 
 async def test_a_kind_may_be_added_and_removed_while_the_others_run() -> None:

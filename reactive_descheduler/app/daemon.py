@@ -289,6 +289,8 @@ class Daemon:
                 workers.start_soon(self._give_up, sending)
                 await core.dispatcher.run()
             workers.cancel_scope.cancel()
+        # What a retired core had in flight held candidates of the one that decides now.
+        self.core.dispatcher.wake_all()
 
     async def _watch_policy(self) -> None:
         if self._policy_file is not None:

@@ -33,6 +33,8 @@ log = structlog.get_logger()
 _SLICE = 0.005
 """Seconds of work after which the event loop gets its turn."""
 _RETRY_FIRST, _RETRY_LONGEST = 1.0, 300.0
+LEAST_URGENT = 100
+"""Urgency of a strategy that the table of those in tree does not name."""
 _LOOK_TWICE = timedelta(seconds=2)
 
 
@@ -161,7 +163,7 @@ class ReconcileLoop:
         self._dispatcher.offer(
             key,
             evaluated.offered,
-            urgency=self._urgencies[key.strategy],
+            urgency=self._urgencies.get(key.strategy, LEAST_URGENT),
             change_seen=change_seen,
         )
         self._queue.discard_timer(key)

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import anyio
+import structlog
 
 from reactive_descheduler.api.changes import At, Change, ClusterEvent, Key
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
@@ -23,6 +25,8 @@ from reactive_descheduler.evictor.worker import EvictionWorker
 from reactive_descheduler.framework.gate import Gate
 from reactive_descheduler.kit.clock import Clock
 
+log = structlog.get_logger()
+
 LEAST_WORKERS, MOST_WORKERS = 4, 16
 SECONDS_IN_FLIGHT = 0.2
 """A real API server takes 70-100 ms an eviction, nearly all of it waiting; twice that, for
@@ -30,6 +34,9 @@ reserve."""
 
 _LOOKS = 200
 """Candidates that are looked at in one go: thousands may be held, and the loop must breathe."""
+
+
+_GATE_FAILED_WAIT = timedelta(seconds=30)
 
 
 def pool_size(rate: float) -> int:
@@ -84,6 +91,7 @@ class Dispatcher:
         self._observer = observer
         self._in_flight = 0
         self._closed: Held | None = None
+        self._failed_gates: set[str] = set()
         self._stopping = False
         self._wakeup = asyncio.Event()
 
@@ -97,7 +105,7 @@ class Dispatcher:
         now = self._clock.now()
         held: Held | None = None
         for gate in self._gates:
-            why = gate.check(candidate, now)
+            why = self._ask(gate, partial(gate.check, candidate, now), now)
             if isinstance(why, Rejection):
                 return why
             held = held or why
@@ -123,7 +131,11 @@ class Dispatcher:
         lost = self._assumed.on_change(change)
         if lost is not None:
             self._granted(lost, now)
-        return [event for gate in self._gates for event in gate.on_change(change, now)]
+        return [
+            event
+            for gate in self._gates
+            for event in self._tell(gate, partial(gate.on_change, change, now))
+        ]
 
     def confirm(self, uid: str) -> None:
         """A look-up told that a Pod that was assumed going is."""
@@ -164,7 +176,7 @@ class Dispatcher:
     def next_request(self) -> Queued | None:
         """Return the candidate to send now, all permits taken; None if nothing may go."""
         now = self._clock.now()
-        self._closed = next((held for gate in self._gates if (held := gate.closed(now))), None)
+        self._closed = self._who_closes(now)
         if self._closed is not None:
             return None
         for _ in range(_LOOKS):
@@ -219,6 +231,39 @@ class Dispatcher:
     def statistics(self) -> Statistics:
         return Statistics(self._in_flight, self._workers, self._closed)
 
+    def _who_closes(self, now: datetime) -> Held | None:
+        for gate in self._gates:
+            why = self._ask(gate, partial(gate.closed, now), now)
+            if isinstance(why, Held):
+                return why
+        return None
+
+    def _ask(
+        self, gate: Gate, ask: Callable[[], Held | Rejection | None], now: datetime
+    ) -> Held | Rejection | None:
+        """Ask a gate; one that fails holds, for in doubt nothing is evicted."""
+        try:
+            return ask()
+        except Exception as error:
+            self._report(gate, error)
+            reason = f"the gate failed: {type(error).__name__}: {error}"
+            return Held(gate.NAME, reason, (At(now + _GATE_FAILED_WAIT),))
+
+    def _tell(
+        self, gate: Gate, tell: Callable[[], Iterable[ClusterEvent]]
+    ) -> Sequence[ClusterEvent]:
+        """Tell a gate something; one that fails keeps nobody else from learning of it."""
+        try:
+            return tuple(tell())
+        except Exception as error:
+            self._report(gate, error)
+            return ()
+
+    def _report(self, gate: Gate, error: Exception) -> None:
+        if gate.NAME not in self._failed_gates:
+            self._failed_gates.add(gate.NAME)
+            log.error("Gate failed", gate=gate.NAME, exc_info=error)
+
     async def _wait(self) -> None:
         await asyncio.sleep(0)  # an event that is set already does not give way
         delay = None
@@ -246,7 +291,11 @@ class Dispatcher:
         now = self._clock.now()
         self._queue.finish(entry)
         outcome = self._assumed.finish(outcome)
-        events = [event for gate in self._gates for event in gate.on_outcome(outcome, now)]
+        events = [
+            event
+            for gate in self._gates
+            for event in self._tell(gate, partial(gate.on_outcome, outcome, now))
+        ]
         self._observer.answered(outcome)
         self.wake(events)
         # What the answer means for the key is for a fresh evaluation to say: gone, held or again.

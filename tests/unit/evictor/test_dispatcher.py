@@ -9,6 +9,7 @@ from typing import ClassVar
 import anyio
 import anyio.lowlevel
 import pytest
+from structlog.testing import capture_logs
 
 from reactive_descheduler.api.changes import Action, At, Change, ClusterEvent, Key, On
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
@@ -487,3 +488,68 @@ async def test_thousands_of_held_candidates_do_not_block_the_loop() -> None:
 
     assert turns > 10, "the event loop had its turn in between"
     assert desk.queue.statistics() == (0, 3000, 0)
+
+
+# a gate with a bug
+
+
+class Broken(Gate):
+    """Raises in one of its methods."""
+
+    NAME: ClassVar[str] = "broken"
+
+    def __init__(self, method: str) -> None:
+        super().__init__()
+        self.method: str | None = method
+
+    def _fail_in(self, method: str) -> None:
+        if method == self.method:
+            raise RuntimeError("a bug")
+
+    def closed(self, now: datetime, /) -> Held | None:
+        self._fail_in("closed")
+        return super().closed(now)
+
+    def check(self, of: Candidate, now: datetime, /) -> Held | Rejection | None:
+        self._fail_in("check")
+        return super().check(of, now)
+
+    def on_outcome(self, told: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
+        self._fail_in("on_outcome")
+        return super().on_outcome(told, now)
+
+    def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
+        self._fail_in("on_change")
+        return super().on_change(change, now)
+
+
+@pytest.mark.parametrize("method", ["closed", "check"])
+def test_a_gate_that_fails_holds_and_is_told_once(method: str) -> None:
+    broken = Broken(method)
+    desk = Desk(gates=[broken])
+    desk.offer("a")
+
+    with capture_logs() as logs:
+        assert desk.next() is None
+        desk.dispatcher.wake_all()
+        assert desk.next() is None
+
+    assert [(line["event"], line["gate"]) for line in logs] == [("Gate failed", "broken")]
+    broken.method = None
+    desk.dispatcher.wake_all()
+    assert desk.next() == "a"
+
+
+@pytest.mark.parametrize("method", ["on_outcome", "on_change"])
+def test_a_gate_that_fails_keeps_nobody_else_from_learning(method: str) -> None:
+    broken, other = Broken(method), Gate()
+    other.opens = [ClusterEvent(Action.LANE_FREE, BUDGET)]
+    desk = Desk(gates=[broken, other])
+    entry = desk.start()
+
+    with capture_logs():
+        desk.finish(entry, Answer.EVICTED)
+        opened = desk.dispatcher.on_change(Change("Pod", None, pod("b")))
+
+    assert other.outcomes == [Answer.EVICTED]
+    assert ClusterEvent(Action.LANE_FREE, BUDGET) in opened

@@ -150,9 +150,9 @@ def test_a_long_export_line_stays_whole() -> None:
 
 def test_what_happens_to_many_pods_at_once_is_told_in_one_line() -> None:
     started = [
-        Step(NOON, "ready", f"on node-{n}", f"{app}-dzmrm9k8gf-{n:05}".replace("0", "b"))
-        for app, count in (("web", 9), ("api", 2))
-        for n in range(count)
+        Step(NOON, "ready", f"on node-{n}", f"{app}-dzmrm9k8gf-bbbb{mark}")
+        for app, marks in (("web", "bcdfghjkl"), ("api", "bc"))
+        for n, mark in enumerate(marks)
     ]
     later = NOON + timedelta(milliseconds=7)
     evicted = [

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, cast
 
-from reactive_descheduler.sandbox.apiserver.resources import NAMESPACES, PODS, PRIORITY_CLASSES
+from reactive_descheduler.sandbox.apiserver.event_forms import CORE_EVENTS
+from reactive_descheduler.sandbox.apiserver.resources import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+)
 from reactive_descheduler.sandbox.apiserver.status import ApiError, invalid, not_found
+from reactive_descheduler.sandbox.apiserver.validation import (
+    check_change,
+    check_name,
+    check_object,
+)
 from reactive_descheduler.sandbox.apiserver.workload_admission import (
     check_fixed,
     check_workload,
@@ -30,10 +40,28 @@ if TYPE_CHECKING:
     from reactive_descheduler.sandbox.apiserver.resources import Resource
     from reactive_descheduler.sandbox.apiserver.store import Store
 
-_NAME = re.compile(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
 _BUILT_IN_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
+}
+_NO_COUNTS: JsonObject = dict.fromkeys(
+    ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 0
+)
+_INITIAL_STATUS: dict[str, JsonObject] = {
+    "replicasets": {"replicas": 0},
+    "statefulsets": {"replicas": 0, "availableReplicas": 0},
+    "daemonsets": dict.fromkeys(
+        ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"), 0
+    ),
+    "poddisruptionbudgets": _NO_COUNTS,
+}
+_EVENT_FIELDS: JsonObject = {
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
 }
 _KEPT_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _RAISED_BY_SERVER = ("resourceVersion", *_KEPT_METADATA, "generation", "selfLink", "managedFields")
@@ -60,7 +88,10 @@ def check_identity(resource: Resource, namespace: str, name: str, document: Json
             )
     else:
         metadata.pop("namespace", None)
-    if name and metadata.setdefault("name", name) != name:
+    if name and not metadata.get("name"):
+        message = f"the name of the object ({name} based on URL) was undeterminable: "
+        raise ApiError(400, message + "name must be provided")
+    if name and metadata["name"] != name:
         raise ApiError(
             400,
             f"the name of the object ({metadata['name']}) does not match the name on the URL "
@@ -74,18 +105,20 @@ def prepare_create(store: Store, resource: Resource, document: JsonObject) -> No
     Raises ApiError 404 for an unknown namespace, 422 for an object that is not valid.
     """
     name, namespace = name_of(document), namespace_of(document)
-    if not _NAME.match(name) or len(name) > 253:
-        why = f"Invalid value: {name!r}: a lowercase RFC 1123 subdomain is required"
-        raise invalid(resource, name, "metadata.name", why)
+    check_name(resource, document)
     if resource.namespaced and ("", namespace) not in store.of(NAMESPACES).objects:
         raise not_found(NAMESPACES, namespace)
     metadata = attach(document, "metadata")
+    if metadata.get("resourceVersion"):
+        raise ApiError(500, "resourceVersion should not be set on objects to be created", reason="")
     for field in _RAISED_BY_SERVER:
         metadata.pop(field, None)
     if resource.has_generation:
         metadata["generation"] = 1
-    if resource.has_status and resource.plural != "nodes":
-        document.pop("status", None)
+    if resource is NODES:
+        document.setdefault("spec", {})
+    elif resource.has_status:
+        document["status"] = dict(_INITIAL_STATUS.get(resource.plural, {}))
     if resource is PODS:
         _prepare_pod(store, document)
     elif resource is NAMESPACES:
@@ -94,6 +127,10 @@ def prepare_create(store: Store, resource: Resource, document: JsonObject) -> No
     elif is_workload(resource):
         default_workload(resource, document)
         check_workload(resource, document)
+    elif resource is CORE_EVENTS:
+        for field, empty in _EVENT_FIELDS.items():
+            document.setdefault(field, empty)
+    check_object(resource, document)
 
 
 def prepare_update(resource: Resource, old: JsonObject, new: JsonObject, status_only: bool) -> None:
@@ -101,11 +138,9 @@ def prepare_update(resource: Resource, old: JsonObject, new: JsonObject, status_
 
     Raises ApiError 422 for a change of a Pod's placement or other fixed fields.
     """
+    check_change(resource, old, new)
     if status_only:
-        status = new.get("status", {})
-        new.clear()
-        new.update(clone(old))
-        new["status"] = status
+        _keep_all_but_status(resource, old, new)
         return
     if resource.has_status:
         new.pop("status", None)
@@ -116,6 +151,9 @@ def prepare_update(resource: Resource, old: JsonObject, new: JsonObject, status_
         metadata.pop(field, None)
         if (kept := lookup(old, "metadata", field)) is not None:
             metadata[field] = kept
+    if resource is PODS:
+        _tolerate_lost_nodes(attach(new, "spec"))
+    check_object(resource, new)
     if resource is PODS and _fixed_part(old) != _fixed_part(new):
         why = (
             "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -131,6 +169,19 @@ def prepare_update(resource: Resource, old: JsonObject, new: JsonObject, status_
         metadata["generation"] = cast(int, metadata.get("generation", 1)) + 1
 
 
+def _keep_all_but_status(resource: Resource, old: JsonObject, new: JsonObject) -> None:
+    """Annotations and finalizers may be written along with a status; labels not in all groups."""
+    status, metadata = new.get("status", {}), mapping(new, "metadata")
+    kept = clone(old)
+    for field in ("annotations", "finalizers", *(("labels",) if resource.group != "apps" else ())):
+        attach(kept, "metadata").pop(field, None)
+        if metadata.get(field):
+            attach(kept, "metadata")[field] = metadata[field]
+    new.clear()
+    new.update(kept)
+    new["status"] = status
+
+
 def _fixed_part(pod: JsonObject) -> JsonObject:
     changeable = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
     spec = {k: v for k, v in mapping(pod, "spec").items() if k not in changeable}
@@ -143,11 +194,10 @@ def _fixed_part(pod: JsonObject) -> JsonObject:
 
 
 def _prepare_pod(store: Store, pod: JsonObject) -> None:
-    if not objects(pod, "spec", "containers"):
-        raise invalid(PODS, name_of(pod), "spec.containers", "Required value")
     spec = attach(pod, "spec")
     default_pod_spec(spec)
     spec.setdefault("serviceAccountName", "default")
+    spec.setdefault("serviceAccount", spec["serviceAccountName"])
     spec.setdefault("enableServiceLinks", True)
     _set_priority(store, pod, spec)
     _tolerate_lost_nodes(spec)

@@ -32,8 +32,13 @@ def bind(registry: Registry, key: ObjectKey, binding: JsonObject, *, dry_run: bo
     """
     stored = registry.get(PODS, key)
     node = text(binding, "target", "name")
+    kind = text(binding, "target", "kind")
+    # A real server answers these as failures of its own.
+    if kind not in ("", "Node"):
+        why = f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
+        raise ApiError(500, why, reason="")
     if not node:
-        raise ApiError(400, "target.name: Required value")
+        raise ApiError(500, "target.name: Required value", reason="")
     pod = stored.copy()
     wanted = text(binding, "metadata", "uid")
     if wanted and wanted != uid_of(pod):
@@ -43,14 +48,16 @@ def bind(registry: Registry, key: ObjectKey, binding: JsonObject, *, dry_run: bo
         why = f"pod {key[1]} is being deleted, cannot be assigned to a host"
         raise conflict(PODS, key[1], why)
     if bound := text(pod, "spec", "nodeName"):
-        raise conflict(PODS, key[1], f"pod {key[1]} is already assigned to node {bound!r}")
+        why = f'pod {key[1]} is already assigned to node "{bound}"'
+        raise conflict(PODS, key[1], why, subresource="binding")
     attach(pod, "spec")["nodeName"] = node
     annotations = string_map(binding, "metadata", "annotations")
     if annotations:
         attach(pod, "metadata", "annotations").update(annotations)
     if topology := _topology(registry, node):
         attach(pod, "metadata", "labels").update(topology)
-    set_condition(pod, {"type": "PodScheduled", "status": "True"}, registry.now())
+    scheduled: JsonObject = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+    set_condition(pod, scheduled, registry.now())
     if not dry_run:
         registry.store.put(PODS, pod)
 

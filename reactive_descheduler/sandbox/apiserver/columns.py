@@ -16,6 +16,7 @@ from reactive_descheduler.sandbox.documents import (
     objects,
     seconds_of,
     string_map,
+    strings,
     text,
 )
 
@@ -205,7 +206,7 @@ def _priority_class(priority_class: JsonObject, now: float) -> list[object]:
     return [
         name_of(priority_class),
         integer(priority_class, "value"),
-        str(priority_class.get("globalDefault") is True).lower(),
+        priority_class.get("globalDefault") is True,
         _age(priority_class, now),
         text(priority_class, "preemptionPolicy") or "PreemptLowerPriority",
     ]
@@ -227,14 +228,51 @@ def _budget(budget: JsonObject, now: float) -> list[object]:
 
 
 def _event(event: JsonObject, now: float) -> list[object]:
-    last = text(event, "lastTimestamp") or text(event, "metadata", "creationTimestamp")
-    about = mapping(event, "involvedObject") or mapping(event, "regarding")
+    began = text(event, "eventTime") or text(event, "firstTimestamp")
+    last = text(event, "series", "lastObservedTime") or text(event, "lastTimestamp") or began
+    about, created = mapping(event, "involvedObject"), text(event, "metadata", "creationTimestamp")
     return [
-        _duration(now - seconds_of(last)),
+        _duration(now - seconds_of(last or created)),
         text(event, "type"),
         text(event, "reason"),
         f"{text(about, 'kind').lower()}/{text(about, 'name')}",
-        (text(event, "message") or text(event, "note")).strip(),
+        text(about, "fieldPath"),
+        text(event, "source", "component") or text(event, "reportingComponent"),
+        text(event, "message").strip(),
+        _duration(now - seconds_of(began or created)),
+        max(1, integer(event, "count"), integer(event, "series", "count")),
+        name_of(event),
+    ]
+
+
+def _claim(claim: JsonObject, now: float) -> list[object]:
+    return [
+        name_of(claim),
+        text(claim, "status", "phase"),
+        text(claim, "spec", "volumeName"),
+        text(claim, "status", "capacity", "storage"),
+        ",".join(strings(claim, "status", "accessModes")),
+        text(claim, "spec", "storageClassName"),
+        "<unset>",
+        _age(claim, now),
+        text(claim, "spec", "volumeMode") or "Filesystem",
+    ]
+
+
+def _volume(volume: JsonObject, now: float) -> list[object]:
+    claim = mapping(volume, "spec", "claimRef")
+    return [
+        name_of(volume),
+        text(volume, "spec", "capacity", "storage"),
+        ",".join(strings(volume, "spec", "accessModes")),
+        text(volume, "spec", "persistentVolumeReclaimPolicy") or "Retain",
+        text(volume, "status", "phase"),
+        f"{text(claim, 'namespace')}/{text(claim, 'name')}" if claim else "",
+        text(volume, "spec", "storageClassName"),
+        "<unset>",
+        text(volume, "status", "reason"),
+        _age(volume, now),
+        text(volume, "spec", "volumeMode") or "Filesystem",
     ]
 
 
@@ -243,6 +281,7 @@ def _lease(lease: JsonObject, now: float) -> list[object]:
 
 
 PLAIN: tuple[str, Cells] = ("Name Age", _plain)
+_EVENT_COLUMNS = "Last_Seen Type Reason Object Subobject+ Source+ Message First_Seen+ Count+ Name+"
 _OWNED = "Containers+ Images+ Selector+"
 LAYOUTS: dict[str, tuple[str, Cells]] = {
     "pods": ("Name Ready Status Restarts Age IP+ Node+ Nominated_Node+ Readiness_Gates+", _pod),
@@ -252,9 +291,9 @@ LAYOUTS: dict[str, tuple[str, Cells]] = {
         _node,
     ),
     "deployments.apps": (f"Name Ready Up-to-date Available Age {_OWNED}", _deployment),
-    "replicasets.apps": (f"Name Desired Current Ready Age {_OWNED}", _replica_set),
+    "replicasets.apps": (f"Name Desired# Current# Ready# Age {_OWNED}", _replica_set),
     "daemonsets.apps": (
-        f"Name Desired Current Ready Up-to-date Available Node_Selector Age {_OWNED}",
+        f"Name Desired# Current# Ready# Up-to-date# Available# Node_Selector Age {_OWNED}",
         _daemon_set,
     ),
     "statefulsets.apps": ("Name Ready Age Containers+ Images+", _stateful_set),
@@ -263,15 +302,25 @@ LAYOUTS: dict[str, tuple[str, Cells]] = {
     "configmaps": ("Name Data Age", _config_map),
     "secrets": ("Name Type Data Age", _secret),
     "priorityclasses.scheduling.k8s.io": (
-        "Name Value Global-Default Age PreemptionPolicy",
+        "Name Value# Global-Default? Age PreemptionPolicy",
         _priority_class,
     ),
     "namespaces": ("Name Status Age", _namespace),
     "poddisruptionbudgets.policy": (
-        "Name Min_Available Max_Unavailable Allowed_Disruptions Age",
+        "Name Min_Available Max_Unavailable Allowed_Disruptions# Age",
         _budget,
     ),
-    "events": ("Last_Seen Type Reason Object Message", _event),
-    "events.events.k8s.io": ("Last_Seen Type Reason Object Message", _event),
+    "events": (_EVENT_COLUMNS, _event),
+    "events.events.k8s.io": (_EVENT_COLUMNS, _event),
+    "persistentvolumeclaims": (
+        "Name Status Volume Capacity Access_Modes StorageClass VolumeAttributesClass Age "
+        "VolumeMode+",
+        _claim,
+    ),
+    "persistentvolumes": (
+        "Name Capacity Access_Modes Reclaim_Policy Status Claim StorageClass "
+        "VolumeAttributesClass Reason Age VolumeMode+",
+        _volume,
+    ),
     "leases.coordination.k8s.io": ("Name Holder Age", _lease),
 }

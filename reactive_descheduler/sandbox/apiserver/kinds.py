@@ -585,6 +585,10 @@ StatefulSetSpec What a StatefulSet is to keep up.
   updateStrategy 7 UpdateStrategy How it changes to another template.
   revisionHistoryLimit 8 int? How many old revisions are kept.
   minReadySeconds 9 int How long a Pod must be Ready to count as available, in seconds.
+  persistentVolumeClaimRetentionPolicy 10 ClaimRetentionPolicy What becomes of the claims.
+ClaimRetentionPolicy What becomes of a StatefulSet's claims: Retain or Delete.
+  whenDeleted 1 str When the set is deleted.
+  whenScaled 2 str When the set shrinks.
 StatefulSetStatus What there is of a StatefulSet.
   observedGeneration 1 int The generation that this speaks of.
   replicas 2 int Pods.
@@ -605,6 +609,7 @@ JobSpec What a Job is to bring to an end.
   selector 4 LabelSelector Which Pods are its own; set by the server.
   manualSelector 5 bool? Whether the selector is the author's.
   template 6 PodTemplateSpec What its Pods are made from.
+  podReplacementPolicy 14 str? Whether a terminating Pod is replaced, or only one that has ended.
   backoffLimit 7 int? How many Pods may fail (6).
   ttlSecondsAfterFinished 8 int? How long it stays after its end, in seconds.
   completionMode 9 str? NonIndexed or Indexed.

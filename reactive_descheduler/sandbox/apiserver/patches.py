@@ -51,8 +51,7 @@ def check_patch_type(content_type: str) -> None:
         return
     if content_type.startswith("application/apply-patch"):
         raise ApiError(415, "the sandbox does not serve server-side apply")
-    message = "the body of the request was in an unknown format - accepted media types include: "
-    raise ApiError(415, message + ", ".join(_TYPES))
+    raise ApiError(415, "415: Unsupported Media Type", details={})
 
 
 def apply_patch(document: JsonObject, patch: object, content_type: str) -> JsonObject:
@@ -185,8 +184,8 @@ def json_patch(document: object, operations: object) -> object:
         try:
             _operate(root, cast("JsonObject", entry))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            message = f"the server rejected our request due to an error in our request: {error}"
-            raise ApiError(422, message, reason="Invalid") from error
+            message = "the server rejected our request due to an error in our request"
+            raise ApiError(422, message, reason="Invalid", details={}) from error
     return root[""]
 
 
@@ -198,8 +197,7 @@ def _operate(root: JsonObject, operation: JsonObject) -> None:
         case "remove":
             _remove(root, path)
         case "replace":
-            _remove(root, path)
-            _add(root, path, operation["value"])
+            _replace(root, path, operation["value"])
         case "move":
             _add(root, path, _remove(root, str(operation["from"])))
         case "copy":
@@ -245,6 +243,15 @@ def _add(root: JsonObject, pointer: str, value: object) -> None:
     if place > len(container):
         raise IndexError(f"index {place} is out of bounds")
     container.insert(place, value)
+
+
+def _replace(root: JsonObject, pointer: str, value: object) -> None:
+    """The member of a list must be there; that of an object need not, on a real server."""
+    container, token = _resolve(root, pointer)
+    if isinstance(container, list):
+        container[_index(token)] = value
+    else:
+        cast("JsonObject", container)[token] = value
 
 
 def _remove(root: JsonObject, pointer: str) -> object:

@@ -12,10 +12,20 @@ from reactive_descheduler.sandbox.apiserver.admission import (
     prepare_update,
 )
 from reactive_descheduler.sandbox.apiserver.patches import apply_patch
-from reactive_descheduler.sandbox.apiserver.resources import JOBS, NAMESPACES, PODS, RESOURCES
+from reactive_descheduler.sandbox.apiserver.resources import (
+    BUDGETS,
+    JOBS,
+    LEASES,
+    NAMESPACES,
+    PODS,
+    RESOURCES,
+)
 from reactive_descheduler.sandbox.apiserver.status import (
+    ApiError,
     already_exists,
     conflict,
+    invalid,
+    needs_version,
     not_found,
     precondition_failed,
 )
@@ -97,17 +107,10 @@ class Registry:
         Raises ApiError 404 if there is none, 409 if the document carries another version or uid.
         """
         check_identity(resource, *key, document)
+        if resource is LEASES and key not in self.store.of(resource).objects:
+            return self.create(resource, key[0], document, dry_run=dry_run)
         old = self.get(resource, key)
-        given = lookup(document, "metadata", "resourceVersion")
-        if given not in (None, "", str(old.version)):
-            why = "the object has been modified; please apply your changes to the latest version "
-            raise conflict(resource, key[1], why + "and try again")
-        if uid_of(document) not in ("", uid_of(old.document)):
-            why = (
-                f"Precondition failed: UID in precondition: {uid_of(document)}, "
-                f"UID in object meta: {uid_of(old.document)}"
-            )
-            raise conflict(resource, key[1], why)
+        _check_version(resource, old, document)
         prepare_update(resource, old.document, document, status_only)
         attach(document, "metadata")["resourceVersion"] = str(old.version)
         if _same(old.document, document):
@@ -127,7 +130,14 @@ class Registry:
         dry_run: bool = False,
     ) -> Stored:
         """Apply one of the three kinds of patch; a resourceVersion in it is a precondition."""
-        patched = apply_patch(self.get(resource, key).copy(), patch, content_type)
+        old = self.get(resource, key)
+        patched = apply_patch(old.copy(), patch, content_type)
+        given = uid_of(patched)
+        if given != uid_of(old.document):
+            why = f'Invalid value: "{given}": field is immutable'
+            raise invalid(resource, key[1], "metadata.uid", why)
+        if not lookup(patched, "metadata", "resourceVersion"):
+            attach(patched, "metadata")["resourceVersion"] = str(old.version)
         return self.update(resource, key, patched, status_only=status_only, dry_run=dry_run)
 
     def delete(
@@ -207,6 +217,28 @@ class Registry:
             if resource.namespaced:
                 for key in [k for k in self.store.of(resource).objects if k[0] == namespace]:
                     self.store.remove(resource, key)
+
+
+def _check_version(resource: Resource, old: Stored, document: JsonObject) -> None:
+    """Version and uid of an update are preconditions; some kinds insist on a version.
+
+    Raises ApiError 409 if one does not hold, 422 and 500 for a version that is missing or none.
+    """
+    given, name = text(document, "metadata", "resourceVersion"), old.key[1]
+    if not given and resource in (LEASES, BUDGETS):
+        raise needs_version(resource, name)
+    if given and not given.isdigit():
+        message = f'strconv.ParseUint: parsing "{given}": invalid syntax'
+        raise ApiError(500, message, reason="")
+    if given not in ("", "0", str(old.version)):
+        why = "the object has been modified; please apply your changes to the latest version "
+        raise conflict(resource, name, why + "and try again")
+    if uid_of(document) not in ("", uid_of(old.document)):
+        why = (
+            f"Precondition failed: UID in precondition: {uid_of(document)}, "
+            f"UID in object meta: {uid_of(old.document)}"
+        )
+        raise conflict(resource, name, why)
 
 
 def _same(old: JsonObject, new: JsonObject) -> bool:

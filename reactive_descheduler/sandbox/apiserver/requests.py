@@ -9,6 +9,7 @@ import orjson
 
 from reactive_descheduler.sandbox.apiserver import protobuf
 from reactive_descheduler.sandbox.apiserver.event_forms import stored_as
+from reactive_descheduler.sandbox.apiserver.options import check_list_options
 from reactive_descheduler.sandbox.apiserver.resources import (
     BY_PATH,
     GROUP_VERSIONS,
@@ -120,11 +121,13 @@ class ListQuery:
         )
 
 
-def parse_query(target: Target, query: Mapping[str, str]) -> ListQuery:
+def parse_query(target: Target, query: Mapping[str, str], *, watching: bool = False) -> ListQuery:
     """Read a list's or watch's query.
 
-    Raises ApiError 400 for selectors, versions and numbers that cannot be read.
+    Raises ApiError 400 for selectors, versions and numbers that cannot be read, 422 for parameters
+    that do not go together.
     """
+    check_list_options(query, watching=watching)
     field_selector = query.get("fieldSelector", "")
     if target.name:
         field_selector = f"metadata.name={target.name}"
@@ -134,22 +137,31 @@ def parse_query(target: Target, query: Mapping[str, str]) -> ListQuery:
         namespace=target.namespace if target.resource is not NAMESPACES else "",
         labels=parse_label_selector(query.get("labelSelector", "")),
         fields=parse_field_selector(field_selector, stored_as(target.resource)),
-        version=_number(version, "resource version") if version else None,
+        version=_version(version, watching=watching) if version else None,
         version_match=query.get("resourceVersionMatch", ""),
-        limit=_number(query.get("limit", "0"), "limit"),
+        limit=max(0, _number(query.get("limit", "0"))),
         continue_token=query.get("continue", ""),
-        timeout=_number(query["timeoutSeconds"], "timeoutSeconds")
-        if "timeoutSeconds" in query
-        else None,
+        timeout=_number(query["timeoutSeconds"]) if "timeoutSeconds" in query else None,
         bookmarks=query.get("allowWatchBookmarks") in ("true", "1"),
         initial_events=None if initial is None else initial in ("true", "1"),
     )
 
 
-def _number(source: str, what: str) -> int:
-    if not source.isdigit():
-        raise ApiError(400, f"invalid {what}: {source!r}")
-    return int(source)
+def _number(source: str) -> int:
+    try:
+        return int(source)
+    except ValueError as error:
+        raise ApiError(400, f'strconv.ParseInt: parsing "{source}": invalid syntax') from error
+
+
+def _version(source: str, *, watching: bool) -> int:
+    if source.isdigit():
+        return int(source)
+    why = f'resourceVersion: Invalid value: "{source}": '
+    why += f'strconv.ParseUint: parsing "{source}": invalid syntax'
+    if watching:  # a real server's slip
+        raise ApiError(500, why, reason="")
+    raise ApiError(400, f"invalid resource version: {why}")
 
 
 def decode_body(body: bytes, content_type: str) -> JsonObject:

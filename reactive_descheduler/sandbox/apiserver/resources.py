@@ -119,6 +119,7 @@ BY_PLURAL = {r.plural: r for r in reversed(RESOURCES)}
 NODES = BY_PLURAL["nodes"]
 PODS = BY_PLURAL["pods"]
 NAMESPACES = BY_PLURAL["namespaces"]
+LEASES = BY_PLURAL["leases"]
 JOBS = BY_PLURAL["jobs"]
 BUDGETS = BY_PLURAL["poddisruptionbudgets"]
 PRIORITY_CLASSES = BY_PLURAL["priorityclasses"]

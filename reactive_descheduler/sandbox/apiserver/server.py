@@ -22,8 +22,14 @@ from reactive_descheduler.sandbox.apiserver import (
     reviews,
     scale,
 )
-from reactive_descheduler.sandbox.apiserver.event_forms import stored_as, to_stored
+from reactive_descheduler.sandbox.apiserver.event_forms import (
+    CORE_EVENTS,
+    NEW_EVENTS,
+    stored_as,
+    to_stored,
+)
 from reactive_descheduler.sandbox.apiserver.lists import list_objects
+from reactive_descheduler.sandbox.apiserver.options import check_write_options
 from reactive_descheduler.sandbox.apiserver.patches import check_patch_type
 from reactive_descheduler.sandbox.apiserver.registry import Registry
 from reactive_descheduler.sandbox.apiserver.requests import (
@@ -36,7 +42,8 @@ from reactive_descheduler.sandbox.apiserver.requests import (
 )
 from reactive_descheduler.sandbox.apiserver.resources import BY_KIND, PODS
 from reactive_descheduler.sandbox.apiserver.status import ApiError, NotServed, success
-from reactive_descheduler.sandbox.apiserver.views import WholeView, choose_view
+from reactive_descheduler.sandbox.apiserver.validation import check_new_event
+from reactive_descheduler.sandbox.apiserver.views import View, WholeView, choose_view
 from reactive_descheduler.sandbox.apiserver.watching import Watch
 from reactive_descheduler.sandbox.documents import (
     JsonObject,
@@ -167,6 +174,7 @@ class ApiServer:
             return _json(orjson.dumps(success(201)), 201)
         if verb == "patch":
             check_patch_type(request.content_type)
+        check_write_options(verb, request.query, {})
         if target.subresource == "scale":
             return self._scale(request, verb, target, body)
         match verb:
@@ -208,8 +216,7 @@ class ApiServer:
                     status_only=status_only,
                     dry_run=dry_run,
                 )
-        view = choose_view(target.resource, request.headers.get("Accept", ""), registry.now())
-        return _json(view.one(stored), 201 if verb == "create" else 200)
+        return _json(self._view(request, target).one(stored), 201 if verb == "create" else 200)
 
     def _scale(
         self, request: web.BaseRequest, verb: str, target: Target, body: bytes
@@ -227,15 +234,18 @@ class ApiServer:
     def _list(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = parse_query(target, request.query)
         items, metadata = list_objects(self.registry.store, stored_as(target.resource), query)
-        accept = request.headers.get("Accept", "")
-        view = choose_view(target.resource, accept, self.registry.now())
-        return _json(view.many(items, metadata))
+        return _json(self._view(request, target).many(items, metadata))
+
+    def _view(self, request: web.BaseRequest, target: Target) -> View:
+        accept, include = request.headers.get("Accept", ""), request.query.get("includeObject", "")
+        return choose_view(target.resource, accept, now=self.registry.now(), include=include)
 
     def _delete(
         self, request: web.BaseRequest, verb: str, target: Target, body: bytes
     ) -> web.StreamResponse:
         resource, registry = stored_as(target.resource), self.registry
         options = _delete_options(request, body)
+        check_write_options(verb, request.query, options)
         dry_run = _is_dry_run(request) or "All" in strings(options, "dryRun")
         if verb == "deletecollection":
             query = parse_query(target, request.query)
@@ -253,14 +263,13 @@ class ApiServer:
         return _json(orjson.dumps(success(200, details)))
 
     async def _watch(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        query = parse_query(target, request.query)
-        accept = request.headers.get("Accept", "")
+        query = parse_query(target, request.query, watching=True)
         timeout = query.timeout or self._random.uniform(1_800, 3_600)
         watch = Watch(
             self.registry.store,
             target.resource,
             query,
-            view=choose_view(target.resource, accept, self.registry.now()),
+            view=self._view(request, target),
             bookmark_every=self._bookmark_every,
             timeout=timeout,
         )
@@ -311,7 +320,10 @@ def _is_dry_run(request: web.BaseRequest) -> bool:
 
 
 def _decode_object(request: web.BaseRequest, target: Target, body: bytes) -> JsonObject:
-    return to_stored(target.resource, decode_body(body, request.content_type))
+    document = to_stored(target.resource, decode_body(body, request.content_type))
+    if target.resource is NEW_EVENTS:
+        check_new_event(CORE_EVENTS, document)
+    return document
 
 
 def _delete_options(request: web.BaseRequest, body: bytes) -> JsonObject:

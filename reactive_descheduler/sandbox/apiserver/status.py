@@ -25,6 +25,13 @@ _REASONS = {
     504: "Timeout",
 }
 
+_CAUSES = {
+    "Required value": "FieldValueRequired",
+    "Forbidden": "FieldValueForbidden",
+    "Unsupported value": "FieldValueNotSupported",
+    "Duplicate value": "FieldValueDuplicate",
+}
+
 
 class ApiError(Exception):
     """The request fails with this Status; raised anywhere below the HTTP layer."""
@@ -36,11 +43,13 @@ class ApiError(Exception):
         *,
         reason: str | None = None,
         details: JsonObject | None = None,
+        metadata: JsonObject | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = _REASONS.get(code, "") if reason is None else reason
         self.details = details
+        self.metadata = metadata or {}
 
     @property
     def retry_after(self) -> int:
@@ -53,7 +62,7 @@ class ApiError(Exception):
         document: JsonObject = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.metadata,
             "status": "Failure",
             "message": str(self),
         }
@@ -105,9 +114,11 @@ def already_exists(resource: Resource, name: str) -> ApiError:
     return ApiError(409, message, reason="AlreadyExists", details=_about(resource, name))
 
 
-def conflict(resource: Resource, name: str, why: str) -> ApiError:
-    message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
-    return ApiError(409, message, details=_about(resource, name))
+def conflict(resource: Resource, name: str, why: str, *, subresource: str = "") -> ApiError:
+    about, below = _about(resource, name), f"/{subresource}" if subresource else ""
+    about["kind"] = resource.plural + below
+    message = f'Operation cannot be fulfilled on {resource.qualified}{below} "{name}": {why}'
+    return ApiError(409, message, details=about)
 
 
 def precondition_failed(resource: Resource, name: str, why: str) -> ApiError:
@@ -116,16 +127,42 @@ def precondition_failed(resource: Resource, name: str, why: str) -> ApiError:
     return ApiError(409, message, details={"name": name, "kind": resource.kind})
 
 
+def _cause(field: str, why: str) -> JsonObject:
+    """One reason for which something is invalid; its kind is the beginning of its words."""
+    reason = _CAUSES.get(why.partition(":")[0], "FieldValueInvalid")
+    return {"reason": reason, "message": why, "field": field}
+
+
+def invalid_options(kind: str, *problems: tuple[str, str]) -> ApiError:
+    """Query parameters that are refused: fields and why."""
+    details: JsonObject = {"group": "meta.k8s.io", "kind": kind}
+    details["causes"] = [_cause(field, why) for field, why in problems]
+    told = ", ".join(f"{field}: {why}" for field, why in problems)
+    told = f"[{told}]" if len(problems) > 1 else told
+    return ApiError(422, f'{kind}.meta.k8s.io "" is invalid: {told}', details=details)
+
+
 def invalid(resource: Resource, name: str, field: str, why: str) -> ApiError:
     details = _about(resource, name)
+    if not name:
+        del details["name"]
     details["kind"] = resource.kind
-    details["causes"] = [{"reason": "FieldValueInvalid", "message": why, "field": field}]
+    details["causes"] = [_cause(field, why)]
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     return ApiError(422, f'{kind} "{name}" is invalid: {field}: {why}', details=details)
 
 
-def expired(message: str) -> ApiError:
-    return ApiError(410, message, reason="Expired")
+def needs_version(resource: Resource, name: str) -> ApiError:
+    """An update without a version, of a kind that insists on one; it speaks of the plural."""
+    field, why = "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+    details = _about(resource, name) | {"causes": [_cause(field, why)]}
+    return ApiError(
+        422, f'{resource.qualified} "{name}" is invalid: {field}: {why}', details=details
+    )
+
+
+def expired(message: str, *, metadata: JsonObject | None = None) -> ApiError:
+    return ApiError(410, message, reason="Expired", metadata=metadata)
 
 
 def too_large_version(wanted: int, current: int) -> ApiError:

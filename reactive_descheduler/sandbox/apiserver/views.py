@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import orjson
 
 from reactive_descheduler.sandbox.apiserver.event_forms import NEW_EVENTS, NewEventView
+from reactive_descheduler.sandbox.apiserver.status import ApiError
 from reactive_descheduler.sandbox.apiserver.tables import table, table_rows
 
 if TYPE_CHECKING:
@@ -70,26 +71,42 @@ class MetadataView:
 
 
 class TableView:
-    """What `kubectl get` prints."""
+    """What `kubectl get` prints; of several tables only the first tells its columns.
 
-    def __init__(self, resource: Resource, now: float) -> None:
+    `include` says how much of each object comes along: Metadata (or nothing said), Object, None.
+    """
+
+    def __init__(self, resource: Resource, now: float, *, include: str = "") -> None:
+        if include not in ("", "Metadata", "Object", "None"):
+            why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', "
+            message = f"Unable to convert to Table as requested: {why}'None', or empty"
+            raise ApiError(400, message)
         self._resource = resource
         self._now = now
+        self._include = include
+        self._told = False
 
     def one(self, stored: Stored) -> bytes:
         return self.many([stored], {"resourceVersion": str(stored.version)})
 
     def many(self, items: Sequence[Stored], metadata: JsonObject) -> bytes:
         documents = [item.document for item in items]
-        rows = table_rows(self._resource, documents, self._now)
-        return orjson.dumps(table(self._resource, rows, metadata))
+        rows = table_rows(self._resource, documents, now=self._now, include=self._include)
+        whole = table(self._resource, rows, metadata)
+        if self._told:
+            whole["columnDefinitions"] = None
+        self._told = True
+        return orjson.dumps(whole)
 
 
-def choose_view(resource: Resource, accept: str, now: float) -> View:
-    """The first media type that the server can give; whole objects if none asks for more."""
+def choose_view(resource: Resource, accept: str, *, now: float, include: str = "") -> View:
+    """The first media type that the server can give; whole objects if none asks for more.
+
+    Raises ApiError 400 for a table that is to include what there is not.
+    """
     for media_type in accept.split(","):
         if "as=Table" in media_type:
-            return TableView(resource, now)
+            return TableView(resource, now, include=include)
         if "as=PartialObjectMetadata" in media_type:
             return MetadataView()
         if media_type.strip().startswith(("application/json", "*/*")) and "as=" not in media_type:

@@ -11,7 +11,7 @@ import orjson
 
 from reactive_descheduler.sandbox.apiserver.bookmarks import INITIAL_EVENTS_END, bookmark
 from reactive_descheduler.sandbox.apiserver.event_forms import stored_as
-from reactive_descheduler.sandbox.apiserver.status import ApiError, invalid
+from reactive_descheduler.sandbox.apiserver.status import ApiError
 from reactive_descheduler.sandbox.apiserver.store import Stored, StoredEvent, watch_line
 from reactive_descheduler.sandbox.apiserver.views import WholeView
 from reactive_descheduler.sandbox.documents import attach
@@ -51,7 +51,6 @@ class Watch:
         self._lines: deque[bytes] = deque()
         self._filled = asyncio.Event()
         self._failed = False
-        self._check_initial_events()
         self._begin()
 
     def close(self) -> None:
@@ -80,18 +79,6 @@ class Watch:
             wake_at = min(ends, next_bookmark) if self._query.bookmarks else ends
             with anyio.move_on_at(wake_at):
                 await self._filled.wait()
-
-    def _check_initial_events(self) -> None:
-        if self._query.initial_events is None:
-            if self._query.version_match:
-                raise self._forbidden("resourceVersionMatch", "is forbidden for watch")
-            return
-        if self._query.version_match != "NotOlderThan":
-            why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            raise self._forbidden("resourceVersionMatch", why)
-
-    def _forbidden(self, field: str, why: str) -> ApiError:
-        return invalid(self._resource, "", field, f"Forbidden: {why}")
 
     def _begin(self) -> None:
         version = self._query.version or 0

@@ -40,6 +40,7 @@ _DEFAULTS: dict[str, JsonObject] = {
         "replicas": 1,
         "revisionHistoryLimit": 10,
         "podManagementPolicy": "OrderedReady",
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
     },
     "jobs": {
@@ -47,6 +48,7 @@ _DEFAULTS: dict[str, JsonObject] = {
         "completionMode": "NonIndexed",
         "suspend": False,
         "manualSelector": False,
+        "podReplacementPolicy": "TerminatingOrFailed",
     },
 }
 _JOB_UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
@@ -133,3 +135,5 @@ def label_job(job: JsonObject) -> None:
     attach(spec, "selector", "matchLabels")[_JOB_UID_LABELS[0]] = uid_of(job)
     marks |= dict.fromkeys(_JOB_NAME_LABELS, name_of(job))
     attach(spec, "template", "metadata", "labels").update(marks)
+    if not labels(job):
+        attach(job, "metadata")["labels"] = dict(labels(mapping(spec, "template")))

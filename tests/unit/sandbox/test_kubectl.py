@@ -213,7 +213,7 @@ _EVENT = {
     "apiVersion": "v1",
     "kind": "Event",
     "metadata": {"name": "e"},
-    "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+    "involvedObject": {"kind": "Pod", "name": "p", "namespace": "NAMESPACE"},
     "reason": "Happened",
     "message": "it did",
     "type": "Normal",
@@ -318,7 +318,7 @@ WRITES: dict[str, list[tuple[str, str, list[str]]]] = {
     "delete": [
         ("create deployment d --image=a:1 --replicas=2", "", []),
         ("rollout status deploy/d --timeout=20s", "", ["successfully rolled out"]),
-        ("delete pods -l app=d --timeout=20s", "", [r'(pod "d-\S+" deleted\n){2}']),
+        ("delete pods -l app=d --timeout=20s", "", [r'(pod "d-\S+" deleted.*\n){2}']),
         ("delete deploy d --timeout=20s", "", ['deployment.apps "d" deleted']),
         ("wait --for=delete pods -l app=d --timeout=20s", "", []),
         ("get all", "", ["No resources found"]),
@@ -355,7 +355,7 @@ WRITES: dict[str, list[tuple[str, str, list[str]]]] = {
 @pytest.mark.parametrize("steps", WRITES.values(), ids=WRITES)
 def test_it_changes(apart: Kubectl, steps: list[tuple[str, str, list[str]]]) -> None:
     for line, stdin, patterns in steps:
-        _assert_shows(apart(line, stdin=stdin), patterns)
+        _assert_shows(apart(line, stdin=stdin.replace("NAMESPACE", apart.namespace)), patterns)
 
 
 def test_server_side_apply_is_refused_clearly(apart: Kubectl) -> None:

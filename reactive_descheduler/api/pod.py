@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -127,15 +128,28 @@ class Pod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Shape(NamedTuple):
-    """What node fit looks at in a Pod: Pods of one shape fit the same nodes, but for their own."""
+    """What node fit looks at in a Pod: Pods of one shape fit the same nodes, but for their own and
+    for neighbours that they cannot bear. A cluster has thousands of templates, but few shapes."""
 
-    namespace: str
-    template: PodTemplate
+    node_selector: tuple[tuple[str, str], ...]
+    required_node_affinity: NodeSelector | None
+    tolerations: tuple[Toleration, ...]
+    requests: tuple[tuple[str, int], ...]
 
 
 def shape(pod: Pod) -> Shape:
     """Return the shape under which "fits nowhere" is remembered."""
-    return Shape(pod.namespace, pod.template)
+    return _shape(pod.template)
+
+
+@lru_cache(maxsize=10_000)
+def _shape(template: PodTemplate) -> Shape:
+    return Shape(
+        tuple(sorted(template.node_selector.items())),
+        template.required_node_affinity,
+        template.tolerations,
+        tuple(sorted(template.requests.items())),
+    )
 
 
 def controller(pod: Pod) -> OwnerReference | None:

@@ -98,9 +98,11 @@ class Parking(Mapping[Key, Evaluated]):
                 found.update(key for key, mask in waiting.items() if mask & actions)
         if actions & self._any_actions:
             for shape, waiting in self._on_any.items():
-                keys = {key for key, mask in waiting.items() if mask & actions}
-                if keys and (shape is None or fits(shape)):
-                    found |= keys
+                # Thousands may wait for room: whether there is any is asked before who they are.
+                if any(mask & actions for mask in waiting.values()) and (
+                    shape is None or fits(shape)
+                ):
+                    found.update(key for key, mask in waiting.items() if mask & actions)
         return found
 
     def statistics(self) -> Statistics:

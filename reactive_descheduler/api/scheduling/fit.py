@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod, Shape
+from reactive_descheduler.api.pod import Pod, PodTemplate, Shape
 from reactive_descheduler.api.quantity import milli_value, value
 from reactive_descheduler.api.scheduling.node_affinity import AffinityError, matches_node
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, taint_text, untolerated
@@ -49,14 +49,20 @@ def shape_misfit(shape: Shape, node: Node, occupancy: Occupancy) -> str | None:
 
     Neighbours are left out: a Pod is told from them by its name, which a shape has not.
     """
-    pod = Pod(
-        namespace=shape.namespace, name="", uid="", resource_version="", template=shape.template
+    template = PodTemplate(
+        labels={},
+        owners=(),
+        node_selector=dict(shape.node_selector),
+        required_node_affinity=shape.required_node_affinity,
+        tolerations=shape.tolerations,
+        requests=dict(shape.requests),
     )
+    pod = Pod(namespace="", name="", uid="", resource_version="", template=template)
     return (
         _own_misfit(node)
         or _affinity_misfit(pod, node)
         or _taint_misfit(pod, node)
-        or (_resource_misfit(pod, node, occupancy))
+        or _resource_misfit(pod, node, occupancy)
     )
 
 

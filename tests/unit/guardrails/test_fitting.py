@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.scheduling.fit import misfit
 from reactive_descheduler.framework.fitting import Fitting
-from tests.builders import cluster, make_node, make_pod, view
+from tests.builders import cluster, make_node, make_pod, owner, view
 
 NODES = ("n0", "n1", "n2", "n3")
 PODS = st.lists(
@@ -46,6 +49,28 @@ def test_memory_changes_no_answer(
         found = fitting.elsewhere(pod, lister.nodes(), lister)
 
         assert (found.name in fits) if found else not fits
+
+
+def test_one_search_answers_for_every_workload_that_asks_for_the_same() -> None:
+    lister = cluster(
+        make_node("n1"),
+        *(
+            make_pod(name, node="n1", labels={"app": name}, owners=[owner(name)], images=[name])
+            for name in ("a", "b", "c")
+        ),
+    )
+    searches = 0
+
+    def nodes() -> Iterator[Node]:
+        nonlocal searches
+        searches += 1
+        yield from lister.nodes()
+
+    fitting = Fitting()
+    for pod in lister.pods():
+        assert fitting.elsewhere(pod, nodes(), lister) is None
+
+    assert searches == 1
 
 
 def test_memory_ends_with_the_state_that_it_is_of() -> None:

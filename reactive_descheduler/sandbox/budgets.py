@@ -104,10 +104,12 @@ class BudgetController(Controller):
         )
         if isinstance(least, int):
             return len(pods), least
+        if least is None and most is None:
+            return 0, 0  # nothing is expected, and nothing allowed
         expected = self._scale(pods)
         if least is not None:
             return expected, _share(least, expected)
-        return expected, max(0, expected - _share(most if most is not None else 1, expected))
+        return expected, max(0, expected - _share(most, expected))
 
     def _scale(self, pods: list[JsonObject]) -> int:
         """What the Pods' controllers ask for in all, each controller once."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import anyio
 import pytest
 
-from reactive_descheduler.sandbox.cluster import running_sandbox
 from reactive_descheduler.sandbox.documents import (
     condition,
     controller_of,
@@ -24,112 +20,14 @@ from reactive_descheduler.sandbox.documents import (
     text,
     uid_of,
 )
-from reactive_descheduler.sandbox.kubelet import Pace, make_node
 from reactive_descheduler.sandbox.sample import make_budget, make_daemon_set, make_deployment
-from tests.contract.conftest import Endpoint, World, endpoint_of, world_at
-from tests.controlplane.cluster import missing_binaries, running
+from tests.contract.live import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-    from contextlib import AbstractAsyncContextManager
-    from typing import TypeAlias
-
-    from reactive_descheduler.sandbox.client import ApiClient
     from reactive_descheduler.sandbox.documents import JsonObject
-
-    Opener: TypeAlias = Callable[[], AbstractAsyncContextManager["Live"]]
+    from tests.contract.live import Opener
 
 pytestmark = [pytest.mark.real_time, pytest.mark.timeout(120)]
-
-KINDS = ["sandbox", pytest.param("real", marks=pytest.mark.e2e)]
-
-
-@dataclass(frozen=True)
-class Live:
-    """A namespace in a cluster that lives, and two nodes of its own for its Pods."""
-
-    world: World
-    nodes: tuple[str, str]
-
-    @property
-    def client(self) -> ApiClient:
-        return self.world.client
-
-    @property
-    def here(self) -> JsonObject:
-        """What ties Pods to these nodes."""
-        return {"nodeSelector": {"contract": self.world.namespace}}
-
-    async def deploy(self, name: str, replicas: int) -> None:
-        """Create a Deployment and wait for its Pods."""
-        namespace = self.world.namespace
-        await self.client.create(
-            make_deployment(name, replicas=replicas, namespace=namespace, pod_spec=self.here)
-        )
-
-        async def whole() -> bool:
-            found = await self.client.get("deployments", name, namespace)
-            return integer(found, "status", "availableReplicas") == replicas
-
-        await eventually(whole)
-
-    async def pods(self, app: str) -> list[JsonObject]:
-        pods, _ = await self.client.list("pods", self.world.namespace, labelSelector=f"app={app}")
-        return pods
-
-
-@pytest.fixture(scope="module")
-def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    if missing := missing_binaries():
-        pytest.skip(f"no control plane: {', '.join(missing)} not built")
-    with running(tmp_path_factory.mktemp("contract-live")) as plane:
-        yield endpoint_of(plane)
-
-
-@pytest.fixture(params=KINDS)
-def live(request: pytest.FixtureRequest) -> Opener:
-    """Opens the cluster within the test's own task, as its task group needs."""
-    if request.param == "sandbox":
-        return _in_sandbox
-    real = request.getfixturevalue("real_cluster")
-    return lambda: _live_at(real)
-
-
-@asynccontextmanager
-async def _in_sandbox() -> AsyncIterator[Live]:
-    async with running_sandbox(pace=Pace(start=0.02, stop_cap=0.05)) as cluster:
-        assert cluster.ca_pem is not None
-        assert cluster.token is not None
-        endpoint = Endpoint(cluster.url, cluster.ca_pem.decode(), cluster.token, cluster.compact)
-        async with _live_at(endpoint) as live:
-            yield live
-
-
-@asynccontextmanager
-async def _live_at(endpoint: Endpoint) -> AsyncIterator[Live]:
-    async with world_at(endpoint) as world:
-        first, second = world.unique("node"), world.unique("node")
-        for name in (first, second):
-            node = make_node(name, zone="z")
-            mapping(node, "metadata", "labels")["contract"] = world.namespace
-            await world.client.create(node)
-
-        async def ready() -> bool:
-            nodes = [await world.client.get("nodes", name) for name in (first, second)]
-            return all(is_ready(n) and not objects(n, "spec", "taints") for n in nodes)
-
-        await eventually(ready)
-        try:
-            yield Live(world, (first, second))
-        finally:
-            for name in (first, second):
-                await world.client.delete("nodes", name)
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    with anyio.fail_after(40):
-        while not await holds():  # noqa: ASYNC110 - the state is the server's
-            await anyio.sleep(0.05)
 
 
 async def test_a_deployments_pods_are_owned_through_its_replica_set(live: Opener) -> None:

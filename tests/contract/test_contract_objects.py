@@ -18,14 +18,14 @@ from reactive_descheduler.sandbox.documents import (
     strings,
     text,
 )
-from tests.contract.conftest import make_pod
+from tests.contract.world import make_pod
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from reactive_descheduler.sandbox.client import PatchKind
     from reactive_descheduler.sandbox.documents import JsonObject
-    from tests.contract.conftest import World
+    from tests.contract.world import World
 
 pytestmark = [pytest.mark.real_time, pytest.mark.timeout(60)]
 

@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from reactive_descheduler.sandbox.documents import JsonObject, is_terminating, labels, text
-from tests.contract.conftest import Endpoint, World, sandbox_endpoint, world_at
+from tests.contract.world import Endpoint, World, sandbox_endpoint, world_at
 from tests.controlplane.cluster import BINARIES
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from reactive_descheduler.sandbox.client import ApiRefused
 from reactive_descheduler.sandbox.documents import JsonObject, mapping, objects, text
 
 if TYPE_CHECKING:
-    from tests.contract.conftest import World
+    from tests.contract.world import World
 
 pytestmark = [pytest.mark.real_time, pytest.mark.timeout(60)]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactive_descheduler.sandbox.documents import JsonObject
-    from tests.contract.conftest import World
+    from tests.contract.world import World
 
 pytestmark = [pytest.mark.real_time, pytest.mark.timeout(60)]
 

@@ -21,7 +21,7 @@ from reactive_descheduler.sandbox.documents import (
 )
 
 if TYPE_CHECKING:
-    from tests.contract.conftest import World
+    from tests.contract.world import World
 
 pytestmark = [pytest.mark.real_time, pytest.mark.timeout(60)]
 

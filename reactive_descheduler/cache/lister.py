@@ -49,7 +49,10 @@ class Lister:
         pods = self._store.pods()
         if not self._gone:
             return pods.values()
-        return (pod for uid, pod in pods.items() if uid not in self._gone)
+        left = dict(pods)
+        for uid in self._gone:
+            left.pop(uid, None)
+        return left.values()
 
     def pod(self, uid: str) -> Pod | None:
         return None if uid in self._gone else self._store.pods().get(uid)

@@ -97,7 +97,7 @@ class EventBus:
         self._sinks = tuple(sinks)
         self._wake_held = wake_held
         self._live = False
-        self._passes: dict[WholePass, Iterator[Key]] = {}
+        self._passes: dict[WholePass, Iterator[Key | None]] = {}
         self.resynced: set[Key] = set()
         """Keys that wait only because a whole pass at low priority put them there."""
         self._changes = 0
@@ -165,21 +165,31 @@ class EventBus:
 
         Raises whatever the strategy does when asked for its keys; the next call starts anew.
         """
-        keys = self._passes.get(whole)
-        if keys is None:
-            strategy = self._strategies[whole.profile, whole.strategy]
-            remembered = [key for key in self._parking if key[:2] == whole[:2]]
-            keys = self._passes[whole] = iter([*strategy.keys_of(self._lister), *remembered])
+        keys = self._passes.pop(whole, None) or self._every_key(whole)
         count = 0
         for key in islice(keys, _SLICE):
             count += 1
+            if key is None:
+                continue
             if whole.low and not self._queue.pending(key):
                 self.resynced.add(key)
             self._queue.add(key, low=whole.low)
-        if count < _SLICE:
-            del self._passes[whole]
-        else:
+        if count == _SLICE:
+            self._passes[whole] = keys
             self._queue.add(whole, low=whole.low)
+
+    def _every_key(self, whole: WholePass) -> Iterator[Key | None]:
+        """Yield a strategy's keys, then those remembered that are no longer among them.
+
+        None stands for one that was passed over, so that slices stay short.
+        """
+        strategy = self._strategies[whole.profile, whole.strategy]
+        seen = set()
+        for key in strategy.keys_of(self._lister):
+            seen.add(key)
+            yield key
+        for key in tuple(self._parking):
+            yield key if key[:2] == whole[:2] and key not in seen else None
 
     def look_at(self, item: Item, time: datetime) -> None:
         """Look at the key (or at its held candidates) at a time of the wall clock."""

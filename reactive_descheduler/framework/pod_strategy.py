@@ -123,7 +123,8 @@ class PodStrategy(ABC):
         self._selector = arguments.label_selector
 
     def keys_of(self, lister: Lister, /) -> Iterable[Key]:
-        return (self._key(pod) for pod in lister.pods() if pod.node_name)
+        pods = tuple(lister.pods())
+        return (self._key(pod) for pod in pods if pod.node_name)
 
     def keys_for(self, scope: Scope, change: Change, lister: Lister, /) -> Iterable[Key]:
         if scope is Scope.ALL:

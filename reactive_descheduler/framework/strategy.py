@@ -85,7 +85,11 @@ class Strategy(Protocol):
     EVENTS: ClassVar[tuple[Subscription, ...]]
 
     def keys_of(self, lister: Lister, /) -> Iterable[Key]:
-        """Return every key of the key space."""
+        """Return every key of the key space.
+
+        They are taken over many turns of the event loop, while the lister goes on changing: a lazy
+        answer has to rest on a copy.
+        """
 
     def keys_for(self, scope: Scope, change: Change, lister: Lister, /) -> Iterable[Key]:
         """Return the keys that a scope means here, from the old and from the new object."""

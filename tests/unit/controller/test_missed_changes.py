@@ -185,6 +185,35 @@ def test_whole_pass_that_is_half_done_begins_anew(monkeypatch: pytest.MonkeyPatc
     assert daemon.offered() == set()
 
 
+def test_whole_pass_goes_on_while_pods_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "_SLICE", 3)
+    pods = [make_pod(f"web-{number}", node="n1") for number in range(9)]
+    daemon = Daemon(make_node("n1"), make_node("n2"), *pods, strategies={TAINTS: {}})
+    core = daemon.run.core
+    runs = core.loop.runs[TAINTS]
+    core.resync()
+    daemon.run.drain(2)
+    daemon.happen(pods[0], pods[8], gone=True)
+    daemon.happen(make_pod("web-9", node="n1"))
+
+    assert core.loop.failures == {}
+    assert core.loop.runs[TAINTS] - runs == 10, "each that was there, and the new one"
+
+
+def test_whole_pass_looks_once_at_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "_SLICE", 3)
+    pods = [make_pod(f"web-{number}", node="n1") for number in range(8)]
+    tainted = make_node("n1", taints=[taint()])
+    daemon = Daemon(tainted, make_node("n2"), *pods, strategies={TAINTS: {}}, settle="1h")
+    core = daemon.run.core
+    assert len(core.parking) == len(pods)
+    runs = core.loop.runs[TAINTS]
+    core.resync()
+    daemon.run.rest()
+
+    assert core.loop.runs[TAINTS] - runs == len(pods)
+
+
 def twice_wanted() -> Daemon:
     """One Pod that two strategies want, as soon as time has passed."""
     daemon = Daemon(

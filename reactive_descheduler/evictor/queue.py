@@ -61,6 +61,8 @@ class EvictionQueue:
         self._of_key: dict[Key, dict[str, Queued]] = {}
         self._ready: RunningOrder[Queued] = RunningOrder()
         self._held_on: dict[Ref | None, dict[int, tuple[Action, Queued]]] = {}
+        self._any_actions = Action(0)
+        """What the held candidates wait for on any object: most events are not among it."""
         self._in_flight: dict[str, Queued] = {}
 
     def replace(
@@ -111,6 +113,8 @@ class EvictionQueue:
                 waiting = self._held_on.setdefault(wake.ref, {})
                 action = waiting.get(id(entry), (Action(0), entry))[0]
                 waiting[id(entry)] = (action | wake.action, entry)
+                if wake.ref is None:
+                    self._any_actions |= wake.action
 
     def release(self, entry: Queued) -> None:
         """Return a held candidate to the running order."""
@@ -147,10 +151,11 @@ class EvictionQueue:
 
     def wake(self, event: ClusterEvent) -> bool:
         """Return to the running order what waits for this; say whether there was one."""
+        refs = (event.ref, None) if event.action & self._any_actions else (event.ref,)
         woken = [
             entry
-            for ref in (event.ref, None)
-            for action, entry in tuple(self._held_on.get(ref, {}).values())
+            for ref in refs
+            for action, entry in self._held_on.get(ref, {}).values()
             if action & event.action
         ]
         for entry in woken:
@@ -188,4 +193,6 @@ class EvictionQueue:
                 waiting.pop(id(entry), None)
                 if not waiting:
                     del self._held_on[wake.ref]
+                    if wake.ref is None:
+                        self._any_actions = Action(0)
         entry.held = None

@@ -24,7 +24,7 @@ from reactive_descheduler.sandbox.documents import (
 KEPT = 500
 """Steps that are remembered: more than a terminal has lines, even if many are folded into one."""
 _SEVERAL = 4
-"""Equal steps in a row that are told one by one; more are told as one."""
+"""Steps alike that are told one by one; more are told as one."""
 
 State: TypeAlias = Literal["ready", "starting", "going", "ended"]
 
@@ -46,7 +46,7 @@ class PodMark(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """A node, or with an empty name: nowhere yet. `labels`: the user's own, not Kubernetes'."""
+    """A node; an empty name: where there is none. `labels`: the user's own, not Kubernetes'."""
 
     name: str
     ready: bool
@@ -107,17 +107,39 @@ def make_board(nodes: Iterable[JsonObject], pods: Iterable[JsonObject], so_far: 
 
 
 def folded(steps: Iterable[Step]) -> list[Step]:
-    """Tell what happens to many Pods at once in one line, at the time of the last."""
+    """Tell what happens to many Pods at once in one line, where the last of them stood.
+
+    At once is between two changes: `kubectl drain` deletes Pods while replacements of others get
+    ready.
+    """
     rows: list[Step] = []
-    for _, group in groupby(steps, lambda step: (step.kind, step.seen, not step.pod)):
-        run = list(group)
-        rows += [_as_one(run)] if len(run) > _SEVERAL and run[0].pod else run
+    for of_pods, group in groupby(steps, lambda step: bool(step.pod)):
+        stretch = list(group)
+        rows += _folded_stretch(stretch) if of_pods else stretch
     return rows
 
 
 def shortened(told: str) -> str:
     """Leave out the template's hash in each Pod's name."""
     return _OF_REPLICA_SET.sub(r"\1-\2", told)
+
+
+def _folded_stretch(steps: list[Step]) -> list[Step]:
+    alike: defaultdict[tuple[str, str, bool], list[Step]] = defaultdict(list)
+    for step in steps:
+        alike[_likeness(step)].append(step)
+    rows = []
+    for step in steps:
+        run = alike[_likeness(step)]
+        if len(run) <= _SEVERAL:
+            rows.append(step)
+        elif step is run[-1]:
+            rows.append(_as_one(run))
+    return rows
+
+
+def _likeness(step: Step) -> tuple[str, str, bool]:
+    return step.kind, step.strategy, step.seen is None
 
 
 def _as_one(run: list[Step]) -> Step:

@@ -23,7 +23,7 @@ from reactive_descheduler.cli.demo_changes import (
     workload_changes,
 )
 from reactive_descheduler.cli.demo_invitation import invite, told
-from reactive_descheduler.cli.demo_report import live_lines
+from reactive_descheduler.cli.demo_screen import timeline as draw_timeline
 from reactive_descheduler.cli.demo_stage import Stage, open_stage
 from reactive_descheduler.cli.demo_timeline import Timeline
 from reactive_descheduler.cli.demo_view import ScreenView, can_show_screen, show_lines
@@ -40,7 +40,7 @@ _WATCHED: tuple[tuple[str, str, Describe], ...] = (
 )
 """Resource, what one is called, and what is told of its changes."""
 _LAST = 20
-"""Steps that stay to be read when the screen is gone."""
+"""Lines that stay to be read when the screen is gone."""
 _LINES_FOLLOW = (
     "\nWhat happens is told here, in milliseconds since the descheduler saw the change."
     " Ctrl-C ends it."
@@ -59,7 +59,7 @@ async def by_hand(*, plain: bool) -> None:
                 showing = show_lines(stage.timeline, click.echo)
             else:
                 view = ScreenView(console, invitation, nodes=nodes, pods=stage.pods)
-                showing = _on_screen(view, stage.timeline)
+                showing = _on_screen(console, view, stage.timeline)
             async with showing:
                 async for _ in signals:
                     break
@@ -67,8 +67,8 @@ async def by_hand(*, plain: bool) -> None:
 
 
 @asynccontextmanager
-async def _on_screen(view: ScreenView, timeline: Timeline) -> AsyncIterator[None]:
-    """Show the screen, and afterwards what it showed last, as lines, with all warnings."""
+async def _on_screen(console: Console, view: ScreenView, timeline: Timeline) -> AsyncIterator[None]:
+    """Show the screen; when it is gone, its last lines and all warnings stay to be read."""
     journal, warnings, clock = Journal(), io.StringIO(), SystemClock()
     timeline.listeners.append(journal.listen)
     set_up(verbosity=-1, stream=warnings, clock=clock)
@@ -78,8 +78,8 @@ async def _on_screen(view: ScreenView, timeline: Timeline) -> AsyncIterator[None
     finally:
         set_up(verbosity=-1, stream=sys.stderr, clock=clock)
         sys.stderr.write(warnings.getvalue())
-    for step in journal.so_far().steps[-_LAST:]:
-        live_lines(click.echo)(step)
+    if steps := journal.so_far().steps:
+        console.print(draw_timeline(steps, _LAST))
 
 
 @asynccontextmanager

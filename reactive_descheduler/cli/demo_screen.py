@@ -55,7 +55,7 @@ class Screen:
         room = max(1, below - min(_LEAST_STEPS, below // 2))
         nodes = _nodes(console, options, self.board.rows, room)
         left = max(0, below - len(nodes))
-        steps = console.render_lines(_timeline(self.board.so_far.steps, left), _lines_of(options))
+        steps = console.render_lines(timeline(self.board.so_far.steps, left), _lines_of(options))
         rule = console.render_lines(
             Text(("-" if options.ascii_only else "─") * width, "dim"), _lines_of(options)
         )
@@ -101,7 +101,7 @@ def _nodes(
         table.add_column(overflow="fold", max_width=max(_TAINT, options.max_width // 4))
         table.add_column(overflow=lines_of.overflow or "fold", ratio=1)
         for row in rows:
-            table.add_row(row.name or "no node yet", _condition(row), pods(row.pods, ascii_only))
+            table.add_row(row.name or "no node", _condition(row), pods(row.pods, ascii_only))
         lines = console.render_lines(table, lines_of)
         if len(lines) <= room:
             return lines
@@ -142,8 +142,8 @@ def _counted(pods: Sequence[PodMark], ascii_only: bool) -> Text:
     return Text(" ", no_wrap=True).join(parts)
 
 
-def _timeline(steps: Sequence[Step], count: int) -> RenderableType:
-    """Draw the latest that fit; names of Pods stand below each other."""
+def timeline(steps: Sequence[Step], count: int) -> RenderableType:
+    """Draw the latest that fit into `count` lines; names of Pods stand below each other."""
     rows = folded(steps)
     shown = rows[max(0, len(rows) - count) :]
     if not shown and count:

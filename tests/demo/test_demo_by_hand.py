@@ -76,6 +76,10 @@ class Terminal:
                 return stripped
         pytest.fail("\n".join(["not seen on the screen:", *lines]))
 
+    @property
+    def drawings(self) -> int:
+        return self._text.count(HOME)
+
     def rest(self) -> str:
         """Wait for the end; return what was left on the terminal's own screen."""
         while self._read():
@@ -157,8 +161,9 @@ def test_on_the_screen_pods_move_as_the_readme_shows(terminal: Terminal) -> None
 
 
 @needs_kubectl
-def test_whatever_is_changed_by_hand_is_told(terminal: Terminal) -> None:
+def test_whatever_is_changed_by_hand_is_told_and_drawn_at_ease(terminal: Terminal) -> None:
     export = terminal.until(is_calm)[1]
+    began, before = time.monotonic(), terminal.drawings
     for arguments, told in (
         ("cordon node-3", "node-3 is cordoned"),
         ("uncordon node-3", "node-3 is uncordoned"),
@@ -170,6 +175,7 @@ def test_whatever_is_changed_by_hand_is_told(terminal: Terminal) -> None:
     ):
         kubectl(export, *arguments.split())
         terminal.until(lambda lines, told=told: any(told in line for line in lines))  # type: ignore[misc]
+    assert terminal.drawings - before <= 8 * (time.monotonic() - began) + 1
 
 
 def test_a_terminal_may_change_its_size(terminal: Terminal) -> None:

@@ -87,11 +87,11 @@ def test_the_whole_screen() -> None:
         "export KUBECONFIG=/somewhere/descheduler-demo-abcdefgh/kubeconfig",
         "kubectl taint node node-1 retiring=yes:NoSchedule  # its Pods leave",
         "",
-        "node-1       retiring=yes:NoSchedule   ✗web-qw82f ●web-sxt54 ●agent",
-        "             disk=ssd",
-        "node-2       not Ready  cordoned       ■job-bcdfg ○store-0",
+        "node-1   retiring=yes:NoSchedule   ✗web-qw82f ●web-sxt54 ●agent",
+        "         disk=ssd",
+        "node-2   not Ready  cordoned       ■job-bcdfg ○store-0",
         "node-10",
-        "no node yet                            ○alone",
+        "no node                            ○alone",
         "─" * 80,
         "12:00:00.000  change   node-1 gets the taint retiring=yes:NoSchedule",
         "     +0.0 ms  seen     by the descheduler, for RemovePodsViolatingNodeTaints",
@@ -117,7 +117,7 @@ def test_it_fits_any_terminal(width: int, height: int, count: int) -> None:
 def test_many_pods_are_counted_and_the_timeline_keeps_its_place() -> None:
     pods = [make_pod(f"web-dzmrm9k8gf-{n:05}", node="node-1") for n in range(300)]
     lines = drawn(pods=[*pods, *PODS], steps=STEPS * 3)
-    assert lines[4] == "node-1       retiring=yes:NoSchedule   ●web 301 ✗web 1 ●agent 1"
+    assert lines[4] == "node-1   retiring=yes:NoSchedule   ●web 301 ✗web 1 ●agent 1"
     assert "" not in lines[-6:]
 
 
@@ -159,11 +159,12 @@ def test_what_happens_to_many_pods_at_once_is_told_in_one_line() -> None:
         Step(later, "evicted", "from node-1", f"web-dzmrm9k8gf-bbbb{mark}", seen=NOON)
         for mark in "bcdfg"
     ]
-    lines = drawn(steps=[*started, *evicted, *STEPS[:1]])
+    mixed = [step for pair in zip(started, evicted, strict=False) for step in pair]
+    lines = drawn(steps=[*mixed, *started[len(evicted) :], *STEPS[:1]])
     rule = lines.index("─" * 80)
     assert lines[rule + 1 : rule + 4] == [
-        "12:00:00.000  ready    11 Pods: web 9, api 2",
         "     +7.0 ms  evicted  5 Pods: web 5; from node-1",
+        "12:00:00.000  ready    11 Pods: web 9, api 2",
         "12:00:00.000  change   node-1 gets the taint retiring=yes:NoSchedule",
     ]
 

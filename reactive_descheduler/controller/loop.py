@@ -1,7 +1,7 @@
 """The reconcile loop: takes a key that is due, runs its strategy, remembers and passes on.
 
 A key is small (a Pod, an owner), so the event loop breathes between keys. An exception fails its
-key alone: counted, logged once, retried later.
+key alone: counted, logged once for its place in the code, retried later.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from traceback import walk_tb
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -86,6 +87,9 @@ class ReconcileLoop:
         self.failures: dict[Key, Failure] = {}
         """Keys whose last evaluation raised; one without a unit where the strategy could not name
         its keys."""
+        self._logged: set[tuple[str, str, int]] = set()
+        """Strategies, and where in the code they failed, since something last began to fail: a
+        fault on every key is one fault."""
         self.runs: Counter[str] = Counter()
         """Evaluations by strategy."""
 
@@ -200,13 +204,18 @@ class ReconcileLoop:
         self._note_failure(key, error, again=key)
 
     def _note_failure(self, key: Key, error: Exception, *, again: Item) -> None:
+        if not self.failures:
+            self._logged.clear()
         before = self.failures.get(key)
         attempts = before.attempts + 1 if before is not None else 1
         self.failures[key] = Failure(attempts, f"{type(error).__name__}: {error}")
         self._observer.failed(key, error)
-        delay = min(_RETRY_FIRST * 2 ** (attempts - 1), _RETRY_LONGEST)
+        # The exponent is capped, or a key that fails for days would overflow a float.
+        delay = min(_RETRY_FIRST * 2.0 ** min(attempts - 1, 16), _RETRY_LONGEST)
         self._queue.add_at(again, self._clock.monotonic() + delay)
-        if before is None:
+        place = (key.strategy, *_place(error))
+        if place not in self._logged:
+            self._logged.add(place)
             log.error(
                 "strategy failed on a key",
                 strategy=key.strategy,
@@ -214,3 +223,9 @@ class ReconcileLoop:
                 unit=key.unit,
                 exc_info=error,
             )
+
+
+def _place(error: Exception) -> tuple[str, int]:
+    """Return the file and line that raised."""
+    frames = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__)]
+    return frames[-1] if frames else ("", 0)

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from reactive_descheduler.api.changes import Action, ClusterEvent, Key
 from reactive_descheduler.api.eviction import Answer
+from reactive_descheduler.controller.loop import Failure
 from reactive_descheduler.framework.strategy import Scope, Subscription
 from tests.builders import Manifest, make_node, make_pod
 from tests.unit.controller.running import POLICY, Labelled, running
@@ -275,6 +276,39 @@ def test_a_failed_key_is_tried_again_from_one_second_up_to_five_minutes() -> Non
 
     assert max(gaps) == pytest.approx(300, abs=2)
     assert gaps == sorted(gaps)
+
+
+def test_a_fault_on_every_key_is_logged_once_until_all_work_again() -> None:
+    strategy = Labelled()
+    names = [f"p{number}" for number in range(50)]
+    strategy.broken.update(names)
+    with capture_logs() as logs:
+        found = running(strategy, objects=[wrong(name) for name in names])
+        found.wait(60)
+        assert len(found.core.loop.failures) == 50
+        assert [entry["log_level"] for entry in logs].count("error") == 1
+        strategy.broken.clear()
+        found.wait(300)
+        assert found.core.loop.failures == {}
+        strategy.broken.add("p7")
+        found.core.resync()
+        found.wait(1)
+
+    assert [entry["log_level"] for entry in logs].count("error") == 2
+
+
+def test_a_key_that_has_failed_for_days_is_still_tried_again() -> None:
+    strategy = Labelled()
+    strategy.broken.add("a")
+    found = running(strategy, objects=[wrong()])
+    (key,) = found.core.loop.failures
+    found.core.loop.failures[key] = Failure(5000, "for weeks")
+    found.wait(10)
+    assert found.core.loop.failures[key].attempts == 5001
+    strategy.broken.clear()
+    found.wait(300)
+
+    assert found.offered() == {"a"}
 
 
 def test_a_failed_key_loses_its_candidates_and_gets_them_back_when_it_works_again() -> None:

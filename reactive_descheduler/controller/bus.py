@@ -184,11 +184,13 @@ class EventBus:
         None stands for one that was passed over, so that slices stay short.
         """
         strategy = self._strategies[whole.profile, whole.strategy]
+        first = not self._parking
         seen = set()
         for key in strategy.keys_of(self._lister):
-            seen.add(key)
+            if key in self._parking:
+                seen.add(key)
             yield key
-        for key in tuple(self._parking):
+        for key in () if first else tuple(self._parking):
             yield key if key[:2] == whole[:2] and key not in seen else None
 
     def look_at(self, item: Item, time: datetime) -> None:

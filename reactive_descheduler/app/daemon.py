@@ -70,18 +70,18 @@ FLUSH_WITHIN = 3.0
 class _CountingSink:
     """Passes everything on to the informer and counts what comes."""
 
-    def __init__(
-        self, informer: Callable[[], Informer], on_event: Callable[[WatchEvent], None]
-    ) -> None:
+    def __init__(self, informer: Informer, on_event: Callable[[WatchEvent], None]) -> None:
         self._informer = informer
         self._on_event = on_event
 
-    def replace(self, kind: str, objects: Iterable[KubeObject], resource_version: str) -> object:
-        return self._informer().replace(kind, objects, resource_version)
+    def replace(
+        self, kind: str, objects: Iterable[KubeObject], resource_version: str
+    ) -> Iterable[object]:
+        return self._informer.replace(kind, objects, resource_version)
 
     def apply(self, event: WatchEvent) -> object:
         self._on_event(event)
-        return self._informer().apply(event)
+        return self._informer.apply(event)
 
 
 class Daemon:
@@ -122,7 +122,11 @@ class Daemon:
         self.core = self._build(policy, priority_classes)
         self.streams = Streams(
             [self._source(kind) for kind in needed_kinds(policy)],
-            _CountingSink(lambda: self.core.informer, self._on_watch_event),
+            # One that lasts: the policy may be reloaded while a list is half taken in.
+            _CountingSink(
+                Informer(self.core.store, lambda change: self.core.bus.on_change(change)),
+                self._on_watch_event,
+            ),
             clock=clock,
             random=random,
             on_state=self._on_stream_state,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from reactive_descheduler.api.changes import Change, WatchEvent, WatchEventType
 from reactive_descheduler.api.meta import KubeObject
@@ -23,19 +23,19 @@ class Informer:
 
     def replace(
         self, kind: str, objects: Iterable[KubeObject], resource_version: str
-    ) -> list[Change]:
+    ) -> Iterator[list[Change]]:
         """Take in a whole list of a kind: what it lacks is deleted, what differs is changed.
 
-        The deletions come first, so that no one sees the room that a Pod left as still taken.
+        Yields the changes of each object in turn, so that the caller may let others run in between;
+        they see a mixture of old and new, as between two events of a watch. The deletions come
+        first, so that no one sees the room that a Pod left as still taken.
         """
         objects = list(objects)
-        changes = []
         for gone in self._store.missing(kind, objects):
-            changes += self._tell(self._store.remove(gone))
+            yield self._tell(self._store.remove(gone))
         for found in objects:
-            changes += self._tell(self._store.put(found))
+            yield self._tell(self._store.put(found))
         self._listed[kind] = resource_version
-        return changes
 
     def apply(self, event: WatchEvent) -> list[Change]:
         """Take in one watch event. A bookmark changes nothing."""

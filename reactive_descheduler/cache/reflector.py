@@ -31,6 +31,9 @@ from reactive_descheduler.kit.clock import Clock
 
 log = structlog.get_logger()
 
+SLICE = 0.005
+"""Seconds of taking in a list after which the event loop gets its turn."""
+
 
 class Page(NamedTuple):
     """Part of a list. Only the version of the last page counts: it is where the watch begins."""
@@ -66,7 +69,8 @@ class Sink(Protocol):
 
     def replace(
         self, kind: str, objects: Iterable[KubeObject], resource_version: str
-    ) -> object: ...
+    ) -> Iterable[object]:
+        """Take in a whole list, a step each time the answer is asked for the next."""
 
     def apply(self, event: WatchEvent) -> object: ...
 
@@ -226,7 +230,7 @@ class Reflector:
                         objects.pop((each.namespace, each.name), None)
                     if not self.synced:
                         await self._fill(page)
-        self._sink.replace(self.kind, objects.values(), version)
+        await self._replace(objects.values(), version)
         self._opaque = {name for name, each in objects.items() if each.opaque}
         self._version = version
         self._in_step = began  # what happened since is for the watch to tell
@@ -238,14 +242,21 @@ class Reflector:
         """Hand on what came so far, page by page.
 
         Before the first sync nobody decides on what the cache holds, so half a list does no harm,
-        and the loop breathes between pages; `replace` then finds little left to do. After it only
-        `replace` may touch the cache: it goes from one consistent state to the next in one step.
+        and the loop breathes between pages; `replace` then finds little left to do. After it the
+        cache stays as it is until the list is complete, for half a list does not tell what is gone.
         """
         for each in page.items:
             self._sink.apply(WatchEvent(WatchEventType.ADDED, each, each.resource_version))
         for each in page.gone:
             self._sink.apply(WatchEvent(WatchEventType.DELETED, each, each.resource_version))
         await anyio.lowlevel.checkpoint()
+
+    async def _replace(self, objects: Iterable[KubeObject], version: str) -> None:
+        until = self._clock.monotonic() + SLICE
+        for _ in self._sink.replace(self.kind, objects, version):
+            if self._clock.monotonic() >= until:
+                await anyio.lowlevel.checkpoint()
+                until = self._clock.monotonic() + SLICE
 
     async def _watch(self) -> float:
         """Follow one watch to its end; return the seconds to wait before the next."""

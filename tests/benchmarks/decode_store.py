@@ -9,6 +9,7 @@ import gc
 import statistics
 import time
 import tracemalloc
+from collections import deque
 from collections.abc import Callable
 
 import orjson
@@ -132,7 +133,7 @@ def sync() -> tuple[float, float]:
 def fill(bodies: list[bytes]) -> tuple[Decoder, Informer]:
     decoder, informer = Decoder(), Informer(Store(), ignore)
     views = [each for body in bodies for each in decoder.decode_list("Pod", body).items]
-    informer.replace("Pod", views, "1")
+    deque(informer.replace("Pod", views, "1"), maxlen=0)
     return decoder, informer
 
 

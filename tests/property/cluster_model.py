@@ -9,6 +9,7 @@ volumes, what asks for a node) are chosen when the object is made.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -274,7 +275,7 @@ class Cluster:
 
     def relist(self, kind: str) -> None:
         views = [self._view(kind, name, fields) for name, fields in self._objects[kind].items()]
-        self._informer.replace(kind, views, str(self._version))
+        deque(self._informer.replace(kind, views, str(self._version)), maxlen=0)
 
     def found(self, kind: str, name: Name) -> Fields | None:
         return self._objects[kind].get(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -91,7 +93,7 @@ class Clusters(RuleBasedStateMachine):
     def relist(self, drawn: list[dict[str, object]], kept: bool) -> None:
         listed = {(pod.namespace, pod.name): pod for pod in map(self.make, drawn)}
         self.mirror = {**self.mirror, **listed} if kept else listed
-        self.informer.replace("Pod", self.mirror.values(), str(self.version))
+        deque(self.informer.replace("Pod", self.mirror.values(), str(self.version)), maxlen=0)
 
     @rule(
         name=st.sampled_from(("b1", "b2")), namespace=namespaces, app=st.sampled_from(("web", ""))

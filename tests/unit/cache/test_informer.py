@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
+
 import pytest
 
 from reactive_descheduler.api.changes import Change, WatchEvent, WatchEventType
+from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.store import Store
@@ -35,6 +39,9 @@ class Told:
     def event(self, kind: WatchEventType, manifest: Manifest) -> list[Change]:
         found = view(manifest)
         return self.informer.apply(WatchEvent(kind, found, found.resource_version))
+
+    def replace(self, listed: Iterable[KubeObject], version: str) -> list[Change]:
+        return list(chain.from_iterable(self.informer.replace("Pod", listed, version)))
 
 
 @pytest.fixture
@@ -81,7 +88,7 @@ def test_list_is_compared_with_what_is_known(told: Told) -> None:
         make_pod("moved", node="n1", version="2"),
         make_pod("same", node="n1"),
     ]
-    returned = told.informer.replace("Pod", [view(each) for each in listed], "42")
+    returned = told.replace([view(each) for each in listed], "42")
     assert told.kinds() == [
         ("deleted", "gone"),
         ("added", "new"),
@@ -98,7 +105,7 @@ def test_list_is_compared_with_what_is_known(told: Told) -> None:
 
 def test_same_list_again_tells_nothing(told: Told) -> None:
     listed = [view(make_pod("a")), view(make_pod("b"))]
-    told.informer.replace("Pod", listed, "1")
+    told.replace(listed, "1")
     told.changes.clear()
-    assert told.informer.replace("Pod", iter(listed), "2") == []
+    assert told.replace(iter(listed), "2") == []
     assert told.changes == []

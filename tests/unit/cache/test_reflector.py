@@ -6,6 +6,7 @@ What goes over the wire is tested in `tests/wire`.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from random import Random
 from typing import NamedTuple
@@ -88,7 +89,10 @@ class RecordingSink:
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    def replace(self, kind: str, objects: Iterable[KubeObject], resource_version: str) -> None:
+    def replace(
+        self, kind: str, objects: Iterable[KubeObject], resource_version: str
+    ) -> Iterable[None]:
+        yield
         self.seen.append(f"={','.join(o.name for o in objects)}@{resource_version}")
 
     def apply(self, event: WatchEvent) -> None:
@@ -132,12 +136,45 @@ BUSY = ApiStatusError(503, "ServiceUnavailable", "busy")
 DENIED = ApiStatusError(403, "Forbidden", "no")
 
 
-async def test_first_list_is_handed_on_page_by_page_a_later_one_in_one_step(world: World) -> None:
+async def test_first_list_is_handed_on_page_by_page_a_later_one_once_it_is_complete(
+    world: World,
+) -> None:
     world.source.lists = [[page("a"), page("b")], [page("a"), page("c", version=200)]]
     world.source.watches = [ExpiredError("old")]
     await world.run(5)
     assert world.sink.seen == ["Aa", "Ab", "=a,b@100", "=a,c@200"]
     assert world.reflector.statistics().relists == 1
+
+
+@pytest.mark.real_time
+async def test_long_list_is_taken_in_by_slices_so_that_the_loop_breathes() -> None:
+    turns: list[int] = []
+
+    class Slow(RecordingSink):
+        def replace(
+            self, kind: str, objects: Iterable[KubeObject], resource_version: str
+        ) -> Iterable[None]:
+            for step in range(20):
+                while time.perf_counter() < began + step * 0.005:
+                    pass
+                turns.append(step)
+                yield
+
+    async def others() -> None:
+        while True:
+            turns.append(-1)
+            await asyncio.sleep(0)
+
+    reflector = Reflector(ScriptedSource(), Slow(), clock=SystemClock(), random=Random(5))
+    began = time.perf_counter()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(others)
+        tasks.start_soon(reflector.run)
+        await reflector.wait_synced()
+        tasks.cancel_scope.cancel()
+
+    first, last = turns.index(0), turns.index(19)
+    assert turns[first:last].count(-1) >= 5
 
 
 async def test_first_list_broken_off_starts_over_before_synced(world: World) -> None:

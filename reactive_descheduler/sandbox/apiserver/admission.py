@@ -130,7 +130,7 @@ def prepare_create(store: Store, resource: Resource, document: JsonObject) -> No
     elif resource is CORE_EVENTS:
         for field, empty in _EVENT_FIELDS.items():
             document.setdefault(field, empty)
-    check_object(resource, document)
+    check_object(resource, document, old=None)
 
 
 def prepare_update(resource: Resource, old: JsonObject, new: JsonObject, status_only: bool) -> None:
@@ -153,7 +153,7 @@ def prepare_update(resource: Resource, old: JsonObject, new: JsonObject, status_
             metadata[field] = kept
     if resource is PODS:
         _tolerate_lost_nodes(attach(new, "spec"))
-    check_object(resource, new)
+    check_object(resource, new, old=old)
     if resource is PODS and _fixed_part(old) != _fixed_part(new):
         why = (
             "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"

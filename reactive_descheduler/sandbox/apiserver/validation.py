@@ -53,8 +53,16 @@ def check_name(resource: Resource, document: JsonObject) -> None:
         raise invalid(resource, name, "metadata.name", why)
 
 
-def check_object(resource: Resource, document: JsonObject) -> None:
-    """Raises ApiError 422 for labels and other fields that are not valid."""
+def check_object(resource: Resource, document: JsonObject, *, old: JsonObject | None) -> None:
+    """Raises ApiError 422 for new labels and for other fields that are not valid."""
+    if old is None or labels(old) != labels(document):
+        _check_labels(resource, document)
+    check = _CHECKS.get(resource.qualified)
+    if check is not None:
+        check(resource, document)
+
+
+def _check_labels(resource: Resource, document: JsonObject) -> None:
     for key, value in labels(document).items():
         prefix, _, name = key.rpartition("/")
         bad = key if not _LABEL_NAME.fullmatch(name) or len(name) > 63 else ""
@@ -63,9 +71,6 @@ def check_object(resource: Resource, document: JsonObject) -> None:
         if bad:
             why = f"Invalid value: {_quoted(bad)}: is no name or value of a label"
             raise invalid(resource, name_of(document), "metadata.labels", why)
-    check = _CHECKS.get(resource.qualified)
-    if check is not None:
-        check(resource, document)
 
 
 def check_change(resource: Resource, old: JsonObject, new: JsonObject) -> None:

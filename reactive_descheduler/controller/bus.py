@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple
 
 from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
@@ -51,7 +51,13 @@ class WholePass(NamedTuple):
     low: bool
 
 
-Item = Key | HeldKey | WholePass
+class Woken(NamedTuple):
+    """On the delay queue: more keys than one slice that one event woke."""
+
+    number: int
+
+
+Item = Key | HeldKey | WholePass | Woken
 
 _SLICE = 500
 """Keys put on the queue in one go, so that a pass over a big cluster does not block the loop."""
@@ -98,6 +104,8 @@ class EventBus:
         self._wake_held = wake_held
         self._live = False
         self._passes: dict[WholePass, Iterator[Key | None]] = {}
+        self._woken: dict[Woken, Iterator[Key]] = {}
+        self._numbers = count()
         self.resynced: set[Key] = set()
         """Keys that wait only because a whole pass at low priority put them there."""
         self._changes = 0
@@ -139,8 +147,7 @@ class EventBus:
         """Wake whatever waits for these: parked keys and held candidates."""
         events = list(events)
         for event in events:
-            for key in self._parking.woken(event.action, (event.ref,), lambda _shape: True):
-                self.look_again(key)
+            self._wake_parked(self._parking.woken(event.action, (event.ref,), lambda _shape: True))
         self._wake_held(events)
 
     def look_again(self, key: Key) -> None:
@@ -155,10 +162,26 @@ class EventBus:
         Keys of what is no longer there are among them: they are forgotten by being looked at.
         """
         for profile, name in self._strategies:
-            whole = WholePass(profile, name, low)
-            # One that is half done has looked at some keys too early: it begins anew.
-            self._passes.pop(whole, None)
-            self._queue.add(whole, low=low)
+            self._look_at_all_of(WholePass(profile, name, low))
+
+    def _look_at_all_of(self, whole: WholePass) -> None:
+        # One that is half done has looked at some keys too early: it begins anew.
+        self._passes.pop(whole, None)
+        self._queue.add(whole, low=whole.low)
+
+    def wake_on(self, woken: Woken) -> None:
+        """Look at the next keys that an event woke, and come back for more."""
+        self._wake_parked(self._woken.pop(woken), woken)
+
+    def _wake_parked(self, keys: Iterator[Key], woken: Woken | None = None) -> None:
+        taken = 0
+        for key in islice(keys, _SLICE):
+            taken += 1
+            self.look_again(key)
+        if taken == _SLICE:
+            more = woken or Woken(next(self._numbers))
+            self._woken[more] = keys
+            self._queue.add(more)
 
     def slice_of(self, whole: WholePass) -> None:
         """Put the next keys of a whole pass on the queue, and the pass itself if there are more.
@@ -166,15 +189,15 @@ class EventBus:
         Raises whatever the strategy does when asked for its keys; the next call starts anew.
         """
         keys = self._passes.pop(whole, None) or self._every_key(whole)
-        count = 0
+        taken = 0
         for key in islice(keys, _SLICE):
-            count += 1
+            taken += 1
             if key is None:
                 continue
             if whole.low and not self._queue.pending(key):
                 self.resynced.add(key)
             self._queue.add(key, low=whole.low)
-        if count == _SLICE:
+        if taken == _SLICE:
             self._passes[whole] = keys
             self._queue.add(whole, low=whole.low)
 
@@ -204,17 +227,20 @@ class EventBus:
             self._changes, self._idle, events, dict(self._keys), dict(self._narrow_errors)
         )
 
-    def _count(self, actions: Action, key: Key) -> None:
-        first = next(iter(actions))
-        self._keys[str(first.name), key.strategy] += 1
+    def _counted(self, actions: Action, keys: Iterable[Key]) -> Iterator[Key]:
+        """Pass the keys on, and count them under the first of the actions."""
+        name = str(next(iter(actions)).name)
+        for key in keys:
+            self._keys[name, key.strategy] += 1
+            yield key
 
     def _spread(self, change: Change, actions: Action) -> None:
         refs = touched(change)
         for key in self._subscribed(change, actions):
             self.look_again(key)
-        for key in self._parking.woken(actions, refs, self._fits(change)):
-            self._count(actions, key)
-            self.look_again(key)
+        self._wake_parked(
+            self._counted(actions, self._parking.woken(actions, refs, self._fits(change)))
+        )
         self._wake_held([ClusterEvent(actions, ref) for ref in refs])
 
     def _subscribed(self, change: Change, actions: Action) -> Iterable[Key]:
@@ -225,11 +251,9 @@ class EventBus:
                         keys = self._narrowed(strategy, subscription, change)
                     except Exception:  # doubt means run: any key may be meant
                         self._narrow_errors[name] += 1
-                        self._queue.add(WholePass(profile, name, low=False))
+                        self._look_at_all_of(WholePass(profile, name, low=False))
                         continue
-                    for key in keys:
-                        self._count(hit, key)
-                        yield key
+                    yield from self._counted(hit, keys)
 
     def _narrowed(
         self, strategy: Strategy, subscription: Subscription, change: Change

@@ -19,7 +19,7 @@ from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import Candidate
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.cache.lister import Lister
-from reactive_descheduler.controller.bus import EventBus, HeldKey, Item, WholePass
+from reactive_descheduler.controller.bus import EventBus, HeldKey, Item, WholePass, Woken
 from reactive_descheduler.controller.evaluation import Answer, evaluate, take_all
 from reactive_descheduler.controller.parking import Evaluated, Parking
 from reactive_descheduler.evictor.causes import Causes
@@ -121,6 +121,8 @@ class ReconcileLoop:
                 self._dispatcher.wake_key(item.key)
             elif isinstance(item, WholePass):
                 self._pass_on(item)
+            elif isinstance(item, Woken):
+                self._bus.wake_on(item)
             else:
                 self._reconcile_key(item, due.since)
         finally:

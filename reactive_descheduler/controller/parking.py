@@ -46,7 +46,8 @@ class Parking(Mapping[Key, Evaluated]):
         self._of_key: dict[Key, Evaluated] = {}
         self._on_object: dict[Ref, dict[Key, Action]] = {}
         self._on_any: dict[Shape | None, dict[Key, Action]] = {}
-        self._any_actions = Action(0)
+        self._any_actions: dict[Shape | None, Action] = {}
+        """What the keys of each shape wait for, all together."""
 
     def remember(self, key: Key, evaluated: Evaluated) -> None:
         """Let this be what the key came to last."""
@@ -59,7 +60,8 @@ class Parking(Mapping[Key, Evaluated]):
                 continue
             if wake.ref is None or wake.shape is not None:
                 keys = self._on_any.setdefault(wake.shape, {})
-                self._any_actions |= wake.action
+                known = self._any_actions.get(wake.shape, Action(0))
+                self._any_actions[wake.shape] = known | wake.action
             else:
                 keys = self._on_object.setdefault(wake.ref, {})
             keys[key] = keys.get(key, Action(0)) | wake.action
@@ -73,37 +75,31 @@ class Parking(Mapping[Key, Evaluated]):
                 continue
             if wake.ref is None or wake.shape is not None:
                 _take_out(self._on_any, wake.shape, key)
+                if wake.shape not in self._on_any:
+                    self._any_actions.pop(wake.shape, None)
             else:
                 _take_out(self._on_object, wake.ref, key)
-        if not self._on_any:
-            self._any_actions = Action(0)
 
     def clear(self) -> None:
         self._of_key.clear()
         self._on_object.clear()
         self._on_any.clear()
-        self._any_actions = Action(0)
+        self._any_actions.clear()
 
     def woken(
         self, actions: Action, refs: Iterable[Ref], fits: Callable[[Shape], bool]
-    ) -> set[Key]:
-        """Return the keys that wait for one of these actions on one of these objects.
+    ) -> Iterator[Key]:
+        """Yield the keys that wait for one of these actions on one of these objects.
 
-        `fits` is asked once for each shape: whether a Pod of it fits the changed node now.
+        `fits` is asked once for each shape: whether a Pod of it fits the changed node now. There
+        may be a hundred thousand keys, and what is parked may change while they are taken; one may
+        come more than once.
         """
-        found: set[Key] = set()
         for ref in refs:
-            waiting = self._on_object.get(ref)
-            if waiting:
-                found.update(key for key, mask in waiting.items() if mask & actions)
-        if actions & self._any_actions:
-            for shape, waiting in self._on_any.items():
-                # Thousands may wait for room: whether there is any is asked before who they are.
-                if any(mask & actions for mask in waiting.values()) and (
-                    shape is None or fits(shape)
-                ):
-                    found.update(key for key, mask in waiting.items() if mask & actions)
-        return found
+            yield from _listening(self._on_object.get(ref, {}), actions)
+        for shape, known in tuple(self._any_actions.items()):
+            if known & actions and (shape is None or fits(shape)):
+                yield from _listening(self._on_any.get(shape, {}), actions)
 
     def statistics(self) -> Statistics:
         offering = sum(bool(evaluated.offered) for evaluated in self._of_key.values())
@@ -118,6 +114,10 @@ class Parking(Mapping[Key, Evaluated]):
 
     def __len__(self) -> int:
         return len(self._of_key)
+
+
+def _listening(keys: Mapping[Key, Action], actions: Action) -> Iterator[Key]:
+    return (key for key, mask in tuple(keys.items()) if mask & actions)
 
 
 _Name = TypeVar("_Name", Ref, Shape | None)

@@ -185,6 +185,23 @@ def test_whole_pass_that_is_half_done_begins_anew(monkeypatch: pytest.MonkeyPatc
     assert daemon.offered() == set()
 
 
+def test_many_keys_that_one_change_wakes_are_taken_by_slices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bus, "_SLICE", 3)
+    pods = [make_pod(f"web-{number}", node="n1") for number in range(10)]
+    tainted, cordoned = make_node("n1", taints=[taint()]), make_node("n2", unschedulable=True)
+    daemon = Daemon(tainted, cordoned, *pods, strategies={TAINTS: {}}, evictor={"nodeFit": True})
+    assert daemon.reasons() == {"nodeFit"}
+    core = daemon.run.core
+    core.informer.apply(WatchEvent(WatchEventType.MODIFIED, view(make_node("n2", version="9")), ""))
+    assert sum(core.queue.pending(key) for key in core.parking) == 3
+    daemon.happen(pods[0], gone=True)
+
+    assert daemon.offered() == {f"web-{number}" for number in range(1, 10)}
+    assert core.queue.next_due() is None
+
+
 def test_whole_pass_goes_on_while_pods_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bus, "_SLICE", 3)
     pods = [make_pod(f"web-{number}", node="n1") for number in range(9)]

@@ -33,7 +33,7 @@ def woken(
     parking: Parking, action: Action, *refs: Ref, fitting: Iterable[Shape | None] = ()
 ) -> set[Key]:
     fits = set(fitting)
-    return parking.woken(action, refs, lambda shape: shape in fits)
+    return set(parking.woken(action, refs, lambda shape: shape in fits))
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_fit_is_asked_once_for_each_shape() -> None:
         asked.append(shape)
         return True
 
-    assert len(parking.woken(Action.NODE_ADDED, [NODE], fits)) == 100
+    assert len(list(parking.woken(Action.NODE_ADDED, [NODE], fits))) == 100
     assert asked == [SHAPES[0]]
-    assert parking.woken(Action.POD_LABELS, [NODE], fits) == set()
+    assert list(parking.woken(Action.POD_LABELS, [NODE], fits)) == []
     assert len(asked) == 1, "nobody waits for labels"
 
 

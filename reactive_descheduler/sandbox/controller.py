@@ -51,6 +51,10 @@ class Controller:
                 except (ApiRefused, aiohttp.ClientError, OSError) as error:
                     log.debug("Reconciling %s failed: %s", key, error)
                     self.add_later(key, _RETRY_AFTER)
+                except Exception:
+                    # An object that makes no sense, of which the server lets pass more than a real
+                    # one; it comes back when it changes, and the others go on.
+                    log.exception("Reconciling %s failed", key)
 
     def add(self, key: ObjectKey) -> None:
         """Let this key be worked on."""

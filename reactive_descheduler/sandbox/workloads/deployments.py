@@ -338,7 +338,8 @@ def _availability(is_available: bool) -> JsonObject:
 
 
 def _revision(replica_set: JsonObject) -> int:
-    return int(string_map(replica_set, "metadata", "annotations").get(REVISION, "0"))
+    number = string_map(replica_set, "metadata", "annotations").get(REVISION, "")
+    return int(number) if number.isdigit() else 0
 
 
 def _deadline(deployment: JsonObject) -> int:

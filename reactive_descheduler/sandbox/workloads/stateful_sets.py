@@ -96,8 +96,13 @@ class StatefulSetController(Controller):
             await delete_pod(self.client, self._pods, pod)
 
     def _numbered(self, stateful_set: JsonObject) -> dict[int, JsonObject]:
-        pods = self._owned.get(uid_of(stateful_set)).values()
-        return {int(name_of(pod).rsplit("-", 1)[1]): pod for pod in pods}
+        """The Pods by their numbers; one named in another way is nobody's."""
+        numbered = {}
+        for pod in self._owned.get(uid_of(stateful_set)).values():
+            number = name_of(pod).rpartition("-")[2]
+            if number.isdigit():
+                numbered[int(number)] = pod
+        return numbered
 
     async def _report(self, stateful_set: JsonObject, replicas: int) -> None:
         present = active(self._owned.get(uid_of(stateful_set)).values())

@@ -481,6 +481,19 @@ async def test_workloads_that_cannot_work_are_refused(document: JsonObject, fiel
     assert refused.value.code == 422
 
 
+async def test_an_object_that_makes_no_sense_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with sandbox() as client:
+        broken = deployment(1, type="RollingUpdate", rollingUpdate={"maxSurge": "many"})
+        mapping(broken, "metadata")["name"] = "broken"
+        await client.create(broken)
+        await client.create(deployment(1))
+        await until_rolled(client, 1)
+
+    assert "Reconciling ('default', 'broken') failed" in caplog.text
+
+
 async def test_a_selector_never_changes() -> None:
     async with sandbox() as client:
         await client.create(deployment(1))

@@ -17,11 +17,13 @@ import msgspec
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
     Json = Mapping[str, object]
 
 MERGE = "application/merge-patch+json"
+CLOSING = 0.05
+"""Seconds for the connections of watches that were cancelled: nobody tells when they are closed."""
 TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=30)
 
 
@@ -87,13 +89,6 @@ class Pod(msgspec.Struct):
         )
 
 
-class PodEvent(msgspec.Struct):
-    """One line of a watch on Pods."""
-
-    type: str
-    object: Pod
-
-
 class PodList(msgspec.Struct):
     """What a LIST of Pods answers."""
 
@@ -143,13 +138,7 @@ class Api:
         path = f"/api/v1/namespaces/{namespace}/pods?labelSelector=app%3D{app}"
         return msgspec.json.decode(await self.request("GET", path), type=PodList).items
 
-    async def watch_pods(self, namespace: str, app: str) -> AsyncIterator[PodEvent]:
-        """What happens to these Pods; begins with an ADDED for each that exists."""
-        path = f"/api/v1/namespaces/{namespace}/pods?labelSelector=app%3D{app}&watch=true"
-        async for line in self.lines(path):
-            yield msgspec.json.decode(line, type=PodEvent)
-
-    async def lines(self, path: str) -> AsyncIterator[bytes]:
+    async def lines(self, path: str) -> AsyncGenerator[bytes, None]:
         """The lines of a watch, until the server ends it; raises ApiError if it is refused."""
         async with self._session.get(path) as response:
             if response.status != 200:
@@ -198,6 +187,7 @@ async def connect(access: Access) -> AsyncIterator[Api]:
         read_bufsize=1 << 20,  # a watch line longer than twice this would be refused
     ) as session:
         yield Api(session)
+    await asyncio.sleep(CLOSING)
 
 
 async def eventually(check: Callable[[], Awaitable[bool]], *, what: str, within: float) -> None:

@@ -130,6 +130,8 @@ async def a_namespace(api: Api) -> AsyncIterator[str]:
         return await has("serviceaccounts")
 
     async def has_no_pods() -> bool:
+        # At once: kwok ends nobody whose node is deleted, and some Pods take their time.
+        await api.delete(f"{path}/pods?gracePeriodSeconds=0")
         return not await has("pods")
 
     await eventually(has_account, what="a service account in the namespace", within=20)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -200,11 +200,12 @@ async def _follow(
             state = msgspec.json.decode(await api.request("GET", path), type=found)
             yield state.items, None
             version = state.metadata.resource_version
-            async for line in api.lines(f"{path}?watch=true&resourceVersion={version}"):
-                event = msgspec.json.decode(line, type=events)
-                if event.type == "ERROR":
-                    break
-                yield [], event
+            async with aclosing(api.lines(f"{path}?watch=true&resourceVersion={version}")) as lines:
+                async for line in lines:
+                    event = msgspec.json.decode(line, type=events)
+                    if event.type == "ERROR":
+                        break
+                    yield [], event
         except (aiohttp.ClientError, ApiError, TimeoutError):
             pass
         await asyncio.sleep(AGAIN)

@@ -41,13 +41,26 @@ class Statistics(NamedTuple):
     """Keys with a rejection."""
 
 
+class _Waiting(dict[Key, Action]):
+    """Keys, and what each of them waits for."""
+
+    actions = Action(0)
+    """What any of them waits for, or did: most events are not among it."""
+
+    def add(self, key: Key, action: Action) -> None:
+        self[key] = self.get(key, Action(0)) | action
+        self.actions |= action
+
+    def listening(self, actions: Action) -> Iterator[Key]:
+        if self.actions & actions:
+            yield from (key for key, mask in tuple(self.items()) if mask & actions)
+
+
 class Parking(Mapping[Key, Evaluated]):
     def __init__(self) -> None:
         self._of_key: dict[Key, Evaluated] = {}
-        self._on_object: dict[Ref, dict[Key, Action]] = {}
-        self._on_any: dict[Shape | None, dict[Key, Action]] = {}
-        self._any_actions: dict[Shape | None, Action] = {}
-        """What the keys of each shape wait for, all together."""
+        self._on_object: dict[Ref, _Waiting] = {}
+        self._on_any: dict[Shape | None, _Waiting] = {}
 
     def remember(self, key: Key, evaluated: Evaluated) -> None:
         """Let this be what the key came to last."""
@@ -59,12 +72,10 @@ class Parking(Mapping[Key, Evaluated]):
             if not isinstance(wake, On):
                 continue
             if wake.ref is None or wake.shape is not None:
-                keys = self._on_any.setdefault(wake.shape, {})
-                known = self._any_actions.get(wake.shape, Action(0))
-                self._any_actions[wake.shape] = known | wake.action
+                waiting = self._on_any.setdefault(wake.shape, _Waiting())
             else:
-                keys = self._on_object.setdefault(wake.ref, {})
-            keys[key] = keys.get(key, Action(0)) | wake.action
+                waiting = self._on_object.setdefault(wake.ref, _Waiting())
+            waiting.add(key, wake.action)
 
     def forget(self, key: Key) -> None:
         evaluated = self._of_key.pop(key, None)
@@ -75,8 +86,6 @@ class Parking(Mapping[Key, Evaluated]):
                 continue
             if wake.ref is None or wake.shape is not None:
                 _take_out(self._on_any, wake.shape, key)
-                if wake.shape not in self._on_any:
-                    self._any_actions.pop(wake.shape, None)
             else:
                 _take_out(self._on_object, wake.ref, key)
 
@@ -84,7 +93,6 @@ class Parking(Mapping[Key, Evaluated]):
         self._of_key.clear()
         self._on_object.clear()
         self._on_any.clear()
-        self._any_actions.clear()
 
     def woken(
         self, actions: Action, refs: Iterable[Ref], fits: Callable[[Shape], bool]
@@ -96,10 +104,11 @@ class Parking(Mapping[Key, Evaluated]):
         come more than once.
         """
         for ref in refs:
-            yield from _listening(self._on_object.get(ref, {}), actions)
-        for shape, known in tuple(self._any_actions.items()):
-            if known & actions and (shape is None or fits(shape)):
-                yield from _listening(self._on_any.get(shape, {}), actions)
+            if (waiting := self._on_object.get(ref)) is not None:
+                yield from waiting.listening(actions)
+        for shape, waiting in tuple(self._on_any.items()):
+            if waiting.actions & actions and (shape is None or fits(shape)):
+                yield from waiting.listening(actions)
 
     def statistics(self) -> Statistics:
         offering = sum(bool(evaluated.offered) for evaluated in self._of_key.values())
@@ -116,14 +125,10 @@ class Parking(Mapping[Key, Evaluated]):
         return len(self._of_key)
 
 
-def _listening(keys: Mapping[Key, Action], actions: Action) -> Iterator[Key]:
-    return (key for key, mask in tuple(keys.items()) if mask & actions)
-
-
 _Name = TypeVar("_Name", Ref, Shape | None)
 
 
-def _take_out(index: dict[_Name, dict[Key, Action]], name: _Name, key: Key) -> None:
+def _take_out(index: dict[_Name, _Waiting], name: _Name, key: Key) -> None:
     keys = index.get(name)
     if keys is not None:
         keys.pop(key, None)

@@ -25,6 +25,10 @@ _EARLY = 1e-6
 by up to its clock's resolution, and a taker that then finds nothing would come again at once."""
 
 
+_LOOKS = 500
+"""Places of the heap that are looked at in one go, where something is ready already."""
+
+
 class Statistics(NamedTuple):
     waiting: int
     """Keys with a time that has not come, timers included."""
@@ -200,8 +204,13 @@ class DelayQueue(Generic[K]):
         entry.low = entry.low and low
 
     def _promote(self) -> None:
+        """Move what is due to its line; by parts, for a hundred thousand may be due at once."""
         now = self._clock.monotonic() + _EARLY
+        looks = 0
         while self._heap and self._heap[0][0] <= now:
+            looks += 1
+            if looks > _LOOKS and self._ready_keys:
+                return  # the next `pop` goes on
             at, _, key = heapq.heappop(self._heap)
             entry = self._entries.get(key)
             if entry is None or key in self._processing or key in self._ready_keys:

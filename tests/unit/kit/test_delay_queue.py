@@ -41,6 +41,21 @@ def test_a_key_is_due_after_its_quiet_time(queue: DelayQueue[str], clock: Manual
     assert queue.next_due() is None
 
 
+def test_thousands_that_are_due_at_once_are_moved_by_parts_and_all_come(
+    queue: DelayQueue[str], clock: ManualClock
+) -> None:
+    keys = [f"{number:04}" for number in range(3000)]
+    for key in keys:
+        queue.add_at(key, 1.0)
+    clock.advance(1)
+    first = queue.pop()
+    assert first is not None
+    assert queue.statistics().ready < 1000
+    queue.done(first.key)
+    assert [first.key, *take(queue)] == keys
+    assert queue.next_due() is None
+
+
 def test_each_add_rearms_the_quiet_time_but_not_past_the_longest_wait(
     queue: DelayQueue[str], clock: ManualClock
 ) -> None:

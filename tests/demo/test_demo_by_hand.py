@@ -45,7 +45,11 @@ class Terminal:
         self._ours, theirs = os.openpty()
         self._text = ""
         self.resize(WIDTH, HEIGHT)
-        environment = os.environ | {"TMPDIR": str(directory), "TERM": "xterm-256color"}
+        # A test runner with several workers tells them a width of its own, which would go before
+        # the terminal's.
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
+        } | {"TMPDIR": str(directory), "TERM": "xterm-256color"}
         self.process = subprocess.Popen(
             COMMAND,
             stdin=theirs,

@@ -14,8 +14,10 @@ import anyio
 
 from reactive_descheduler.kit.clock import Clock
 
-THRESHOLDS = (10_000, 20, 100)
-"""High enough that filling the cache at start sees no full collection."""
+THRESHOLDS = (10_000, 2, 1_000)
+"""Of the first, small enough that what evaluations leave behind (a pass over everything makes
+millions of objects) is walked in parts of some 10 ms; in all, high enough that filling the cache at
+start sees no full collection."""
 EVENTS = 1_000
 """Watch events after which the young are collected and frozen: about 1 ms, where waiting for the
 interpreter to do it after 50,000 would cost 100."""
@@ -30,6 +32,7 @@ class GarbageCollector(Protocol):
 
     def set_threshold(self, threshold0: int, threshold1: int, threshold2: int, /) -> None: ...
     def collect(self, generation: int = ..., /) -> int: ...
+    def get_count(self) -> tuple[int, int, int]: ...
     def freeze(self) -> None: ...
     def unfreeze(self) -> None: ...
 
@@ -76,13 +79,13 @@ class Collector:
             self._collect("young", YOUNG)
 
     async def run(self) -> None:
-        """Collect after each second that had events. Never returns.
+        """Collect after each second that had events, or much work without any. Never returns.
 
         Apart from `note`, so that the millisecond falls beside the way of an event, not on it.
         """
         while True:
             await anyio.sleep(INTERVAL)
-            if self._pending:
+            if self._pending or self._gc.get_count()[YOUNG]:
                 self._collect("young", YOUNG)
 
     def resync(self) -> None:

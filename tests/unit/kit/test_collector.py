@@ -21,10 +21,15 @@ class FakeGc:
 
     def __init__(self, clock: ManualClock | None = None) -> None:
         self.did: list[str] = []
+        self.collections = 0
+        """Of the youngest, by the interpreter itself."""
         self._clock = clock
 
     def set_threshold(self, *thresholds: int) -> None:
         self.did.append(f"thresholds {thresholds}")
+
+    def get_count(self) -> tuple[int, int, int]:
+        return (0, self.collections, 0)
 
     def collect(self, generation: int = 2) -> int:
         self.did.append(f"collect {generation}")
@@ -74,6 +79,20 @@ async def test_a_second_with_events_collects_and_an_idle_one_does_not() -> None:
         await anyio.sleep(2.5)
         assert fake.did == []
         collector.note(1)
+        await anyio.sleep(5)
+        group.cancel_scope.cancel()
+    assert fake.did == ["collect 1", "freeze"]
+
+
+async def test_a_second_of_much_work_without_events_collects_too() -> None:
+    fake = FakeGc()
+    collector = Collector(fake, LoopClock(START), on_pause=lambda cause, s: None)
+    async with anyio.create_task_group() as group:
+        group.start_soon(collector.run)
+        await anyio.sleep(0.5)
+        fake.collections = 1
+        await anyio.sleep(1)
+        fake.collections = 0
         await anyio.sleep(5)
         group.cancel_scope.cancel()
     assert fake.did == ["collect 1", "freeze"]

@@ -6,7 +6,7 @@ virtual time. Nothing in it knows HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -65,6 +65,8 @@ class Surroundings:
     hooks: Sequence[Hook] = ()
     stream_ages: StreamAges = field(default=lambda: {})
     """Seconds since each stream that decisions rest on gave a sign of life."""
+    cut_off: Callable[[], Collection[str]] = field(default=tuple)
+    """Kinds of these streams whose watch failed and has not caught up since."""
     not_synced: Callable[[], list[str]] = field(default=list)
     """Kinds whose first list is not complete."""
     budgets_stale: Callable[[], bool] = field(default=lambda: False)
@@ -286,7 +288,11 @@ def _enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
     gates = Gates(
         synced=SyncedGate(surroundings.not_synced),
         clock=ClockGate(clock),
-        stale=StalenessGate(surroundings.stream_ages, max_age=settings.staleness.max_age),
+        stale=StalenessGate(
+            surroundings.stream_ages,
+            surroundings.cut_off,
+            max_age=settings.staleness.max_age,
+        ),
         permission=PermissionGate(),
         reported=ReportedGate(),
         settle=SettleGate(settle_of=lambda _: settings.settle.default, began=causes.began),

@@ -169,6 +169,7 @@ class Daemon:
                 *self._more_hooks,
             ),
             stream_ages=self._stream_ages,
+            cut_off=self._cut_off,
             not_synced=self._not_synced,
             budgets_stale=self._budgets_stale,
         )
@@ -378,13 +379,20 @@ class Daemon:
         """Return the kinds that are not synced and that the policy in force needs."""
         return self.streams.not_synced(needed_kinds(self.core.policy))
 
-    def _stream_ages(self) -> Mapping[str, float]:
-        """Return the ages of the streams that decisions rest on under the policy in force."""
+    def _deciding(self) -> set[str]:
+        """Return the kinds that decisions rest on under the policy in force."""
         policy = self.core.policy
         kinds = set(needed_kinds(policy))
         if not budgets_decide(policy):
             kinds.discard(BUDGETS)  # a stale one only makes its lanes ask the server
+        return kinds
+
+    def _stream_ages(self) -> Mapping[str, float]:
+        kinds = self._deciding()
         return {kind: age for kind, age in self.streams.ages().items() if kind in kinds}
+
+    def _cut_off(self) -> set[str]:
+        return self.streams.cut_off() & self._deciding()
 
     def _budgets_stale(self) -> bool:
         max_age = self.core.policy.reactive.staleness.max_age.total_seconds()

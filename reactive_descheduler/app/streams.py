@@ -100,6 +100,10 @@ class Streams:
             if (last := reflector.statistics().in_step) is not None
         }
 
+    def cut_off(self) -> set[str]:
+        """Return the kinds whose watch failed and has not caught up since."""
+        return {each.kind for each in self.statistics() if each.cut_off}
+
     def statistics(self) -> list[ReflectorStatistics]:
         return [reflector.statistics() for reflector in self._reflectors.values()]
 

@@ -106,6 +106,8 @@ class ReflectorStatistics(NamedTuple):
     """When the cache was last known to hold what the server has, on the monotonic clock; None
     before the first list. A list on its way shows that the server lives, not that the cache is
     fresh: until it is complete the cache holds what it held before."""
+    cut_off: bool
+    """The watch failed, and neither another nor a list has told since what it missed."""
     bookmark_age: float | None
     """Seconds since the last bookmark."""
     version: str
@@ -158,6 +160,7 @@ class Reflector:
         self._watches = 0
         self._relists = 0
         self._accepted = False
+        self._failed = False
         self._expired = 0
         self._unreadable = 0
         self._opaque: set[tuple[str, str]] = set()
@@ -184,6 +187,7 @@ class Reflector:
             synced=self.synced,
             last_byte=self._last_byte,
             in_step=self._last_in_step(),
+            cut_off=self._is_cut_off(),
             bookmark_age=None if bookmark is None else now - bookmark,
             version=self._version,
             restarts=max(0, self._watches - 1),
@@ -203,6 +207,7 @@ class Reflector:
                 try:
                     delay = await self._watch()
                 finally:
+                    self._failed = self._is_cut_off()
                     self._in_step, self._opened = self._last_in_step(), None
             except TimeoutError:
                 delay = self._delay_after_silence()
@@ -234,6 +239,7 @@ class Reflector:
         self._opaque = {name for name, each in objects.items() if each.opaque}
         self._version = version
         self._in_step = began  # what happened since is for the watch to tell
+        self._failed = False
         if not self.synced:
             self._synced.set()
             self._tell()
@@ -283,6 +289,7 @@ class Reflector:
         if any_event or self._clock.monotonic() - began >= timing.short_watch:
             self._backoff.reset()
             return 0.0
+        self._failed = True
         self._report("the API server ended the watch at once", "")
         return self._backoff.next()
 
@@ -309,11 +316,13 @@ class Reflector:
         if self._accepted:
             self._backoff.reset()
         else:
+            self._failed = True
             self._report("no answer from the API server in time", "is it reachable, and awake?")
         return 0.0
 
     def _delay_after(self, error: Exception) -> float:
         """Note what went wrong; return the seconds to wait before the next attempt."""
+        self._failed = True
         hint = error.hint if isinstance(error, DeschedulerError) else ""
         if self._expired or not isinstance(error, ExpiredError):
             self._report(str(error) or type(error).__name__, hint)
@@ -350,12 +359,17 @@ class Reflector:
     def _last_in_step(self) -> float | None:
         """A watch proves the cache fresh only a moment after it was accepted: what was missed
         comes first, and until it is in the cache is as old as it was."""
-        opened, last = self._opened, self._last_byte
-        if opened is None or last is None or self._in_step is None:
-            return self._in_step
-        if self._clock.monotonic() - opened < self._timing.catch_up:
+        last = self._last_byte
+        if last is None or self._in_step is None or not self._has_caught_up():
             return self._in_step
         return max(self._in_step, last)
+
+    def _is_cut_off(self) -> bool:
+        return self._failed and self.synced and not self._has_caught_up()
+
+    def _has_caught_up(self) -> bool:
+        opened = self._opened
+        return opened is not None and self._clock.monotonic() - opened >= self._timing.catch_up
 
     def _alive(self) -> None:
         self._last_byte = self._clock.monotonic()

@@ -161,6 +161,26 @@ async def test_what_changed_during_a_short_loss_is_not_missed() -> None:
         assert running.metric("resync_findings") == 0
 
 
+async def test_a_cause_that_goes_while_a_watch_is_cut_off_moves_nobody() -> None:
+    """The watch is known to be broken: what the cache says of the cause may be over by now."""
+    settling = "reactive: {settle: {default: 3s}, debounce: {quiet: 0s}, resync: 10h}\n"
+    async with world(TAINTS + settling) as running:
+        await running.live()
+        await running.taint("node-1")
+        await running.rest(1)
+        lost = running.fault(Fault(verb="watch", resource="nodes", status=503))
+        running.faults.cut_watches("nodes")
+        await running.untaint("node-1")
+        await running.rest(30)
+        assert running.requests.hits == 0
+        assert running.closed() == "stale"
+        assert running.daemon.not_ready() == ["the watch of Node was cut off and has not caught up"]
+        running.faults.active.remove(lost)
+        await eventually(lambda: running.daemon.not_ready() == [], within=60)
+        await running.rest(10)
+        assert running.requests.hits == 0
+
+
 def _opaque_pod(name: str) -> Manifest:
     pod = make_pod(name, node="node-1")
     pod["spec"] = {**cast(Manifest, pod["spec"]), "tolerations": "anything goes"}

@@ -126,6 +126,26 @@ class Relisted(Source):
             yield page
 
 
+async def test_a_stream_is_cut_off_from_its_failure_until_it_has_caught_up() -> None:
+    pods = Source("Pod", error=Unreachable("gone"))
+    async with running(Source("Node"), pods) as streams:
+        await anyio.sleep(2)
+        assert streams.cut_off() == set(), "nothing is known of it yet: that is not synced"
+        pods.error = None
+        await streams.wait_synced()
+        await anyio.sleep(30)
+        assert streams.cut_off() == set(), "a silent watch is opened again, which is no failure"
+
+        pods.error = Unreachable("gone")
+        await anyio.sleep(30)
+        assert streams.cut_off() == {"Pod"}
+        pods.error, pods.accepted = None, anyio.Event()
+        await pods.accepted.wait()
+        assert streams.cut_off() == {"Pod"}
+        await anyio.sleep(1.1)
+        assert streams.cut_off() == set()
+
+
 async def test_a_stream_stays_old_until_a_new_list_is_complete() -> None:
     pods = Relisted()
     async with running(pods) as streams:

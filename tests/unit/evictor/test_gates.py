@@ -338,6 +338,20 @@ def test_nothing_goes_while_a_stream_is_stale(ages: dict[str, float], names: str
         assert times(closed) == [later(1)]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "reason"),
+    [((), None), (("Pod", "Node"), "the watch of Node, Pod was cut off and has not caught up")],
+    ids=["none", "two"],
+)
+def test_nothing_goes_while_a_watch_that_failed_has_not_caught_up(
+    kinds: tuple[str, ...], reason: str | None
+) -> None:
+    gate = StalenessGate(lambda: {"Pod": 1.0}, lambda: kinds, max_age=timedelta(seconds=45))
+    closed = gate.closed(NOW)
+
+    assert (closed and closed.reason) == reason
+
+
 def test_without_permission_everything_waits_but_one_trial_a_minute() -> None:
     gate = PermissionGate()
     gate.on_outcome(outcome(Answer.FORBIDDEN), NOW)

@@ -246,8 +246,8 @@ def test_reasons_tell_the_values() -> None:
 def test_changes_that_can_make_a_violation_are_subscribed(
     arguments: Manifest, old: Manifest | None, new: Manifest, expected: set[str]
 ) -> None:
-    prefering = pod(prefers(b=1), "q", node="n0")
-    store = {"n0": node("n0"), "n1": IN_A, "n2": IN_B, "p": WANTS_B, "q": prefering}
+    preferring = pod(prefers(b=1), "q", node="n0")
+    store = {"n0": node("n0"), "n1": IN_A, "n2": IN_B, "p": WANTS_B, "q": preferring}
     metadata = new["metadata"]
     assert isinstance(metadata, dict)
     store[str(metadata["name"])] = new

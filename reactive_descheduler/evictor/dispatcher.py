@@ -32,8 +32,9 @@ SECONDS_IN_FLIGHT = 0.2
 """A real API server takes 70-100 ms an eviction, nearly all of it waiting; twice that, for
 reserve."""
 
-_LOOKS = 200
-"""Candidates that are looked at in one go: thousands may be held, and the loop must breathe."""
+_LOOKS, _SLICE = 200, 0.005
+"""Candidates that are looked at in one go, and seconds: thousands may be held, in a thousand
+namespaces, and the loop must breathe."""
 
 
 _GATE_FAILED_WAIT = timedelta(seconds=30)
@@ -179,7 +180,10 @@ class Dispatcher:
         self._closed = self._who_closes(now)
         if self._closed is not None:
             return None
+        until = self._clock.monotonic() + _SLICE
         for _ in range(_LOOKS):
+            if self._clock.monotonic() > until:
+                break
             entry = self._queue.best(now)
             if entry is None:
                 return None

@@ -490,6 +490,25 @@ async def test_thousands_of_held_candidates_do_not_block_the_loop() -> None:
     assert desk.queue.statistics() == (0, 3000, 0)
 
 
+class Busy(ManualClock):
+    """A machine on which every look takes a millisecond."""
+
+    def monotonic(self) -> float:
+        self.advance(0.001)
+        return super().monotonic()
+
+
+def test_looking_takes_milliseconds_only_however_dear_a_look_is() -> None:
+    desk = Desk(Busy(NOW), gates=[Gate()])
+    names = [f"p{number}" for number in range(100)]
+    for name in names:
+        desk.gates[0].says[name] = Held("gate", "wait", (At(later(1000)),))
+    desk.offer(*names)
+
+    assert desk.dispatcher.next_request() is None
+    assert 0 < len(desk.told.log) < 10
+
+
 # a gate with a bug
 
 

@@ -43,21 +43,24 @@ class RunningOrder(dict[int, E]):
     def __init__(self) -> None:
         super().__init__()
         self._lines: dict[tuple[int, int], _Line[E]] = {}
-        self._places: dict[int, int] = {}
+        self._places: dict[int, _Place[E]] = {}
         self._served: dict[str, int] = {}
         self._turn = 0
         self._sequence = 0
 
     def add(self, entry: E) -> None:
         """Put an entry at its place; one that is there already moves to the place it has now."""
+        priority = entry.priority if entry.priority is not None else _LOWEST
+        known = self._places.get(id(entry))
+        if known is not None and known[:2] == (priority, entry.order):
+            return  # offered anew, over and over while nothing may go: the heap must not grow
         self._sequence += 1
-        self[id(entry)] = entry
-        self._places[id(entry)] = self._sequence
         minute = int(entry.enqueued.timestamp() // _SECONDS_A_STEP)
         line = self._lines.setdefault((entry.urgency, minute), {})
-        priority = entry.priority if entry.priority is not None else _LOWEST
         # Among equals who came first: an entry that was held, or offered anew, keeps its place.
         place = (priority, entry.order, entry.enqueued, self._sequence, entry)
+        self[id(entry)] = entry
+        self._places[id(entry)] = place
         heapq.heappush(line.setdefault(entry.namespace, []), place)
 
     def discard(self, entry: E) -> None:
@@ -74,6 +77,7 @@ class RunningOrder(dict[int, E]):
         """Return the entry that is next; it stays."""
         if not self:
             self._lines.clear()
+            self._served.clear()
             return None
         minute = int(now.timestamp() // _SECONDS_A_STEP)
         for urgency in sorted({urgency - (minute - at) for urgency, at in self._lines}):
@@ -91,7 +95,7 @@ class RunningOrder(dict[int, E]):
         """Yield the first entry of each namespace of a line, dropping what is gone."""
         line = self._lines[key]
         for namespace, heap in tuple(line.items()):
-            while heap and self._places.get(id(heap[0][-1])) != heap[0][-2]:
+            while heap and self._places.get(id(heap[0][-1])) is not heap[0]:
                 heapq.heappop(heap)
             if heap:
                 yield namespace, heap[0]

@@ -113,6 +113,17 @@ def test_a_candidate_that_is_offered_again_keeps_its_place() -> None:
     assert lines.order(later(6)) == ["a", "b", "c"]
 
 
+def test_what_is_offered_over_and_over_while_nothing_may_go_takes_no_more_room() -> None:
+    lines = Lines()
+    for _ in range(100):
+        for name in ("a", "b", "c"):
+            lines.put(candidate(pod(name)))
+    heaps = [heap for line in lines.queue._ready._lines.values() for heap in line.values()]
+
+    assert sum(map(len, heaps)) == 3
+    assert lines.order() == ["a", "b", "c"]
+
+
 def test_a_candidate_that_was_held_keeps_its_place() -> None:
     lines = Lines()
     for second, name in enumerate("abc"):

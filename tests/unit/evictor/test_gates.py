@@ -421,12 +421,43 @@ def test_a_jump_of_the_wall_clock_holds_everything_for_a_minute(jump: float) -> 
     clock.shift(timedelta(seconds=jump))
     assert gate.closed(clock.now()) is not None, "seen before anything is sent"
     assert gate.look() == timedelta(seconds=jump)
-    clock.advance(59)
+    look_on(gate, clock, seconds=59)
     assert gate.closed(clock.now()) is not None
-    clock.advance(1)
+    look_on(gate, clock, seconds=1)
 
     assert gate.closed(clock.now()) is None
     assert gate.jumps == 1
+
+
+def look_on(gate: ClockGate, clock: ManualClock, *, seconds: int) -> None:
+    for _ in range(seconds):
+        clock.advance(1)
+        assert gate.look() is None
+
+
+def test_after_the_process_stood_still_it_catches_up_before_anything_goes() -> None:
+    clock = ManualClock(NOW)
+    gate = ClockGate(clock)
+    look_on(gate, clock, seconds=5)
+    assert gate.closed(clock.now()) is None
+    clock.advance(4)
+    assert gate.closed(clock.now()) is not None, "seen before anything is sent"
+    assert gate.look() is None
+    closed = gate.closed(clock.now())
+    assert closed is not None
+    assert closed.reason == "the process stood still for 4 s: catching up"
+    look_on(gate, clock, seconds=2)
+
+    assert gate.closed(clock.now()) is None
+    assert gate.jumps == 0
+
+
+def test_where_nobody_looks_at_the_clocks_time_may_pass() -> None:
+    clock = ManualClock(NOW)
+    gate = ClockGate(clock)
+    clock.advance(100)
+
+    assert gate.closed(clock.now()) is None
 
 
 @pytest.mark.parametrize("jump", [3600.0, -3600.0])

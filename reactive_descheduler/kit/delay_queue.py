@@ -68,6 +68,10 @@ class DelayQueue(Generic[K]):
         self._clock = clock
         self._entries: dict[K, _Entry] = {}
         self._heap: list[tuple[float, int, K]] = []
+        self._left: dict[K, float] = {}
+        """Times of places that keys have in the heap and do not need now. Such a place serves the
+        key's next timer: each look at a key sets its far-off age anew, and the heap must not grow
+        by that."""
         self._sequence = 0
         self._ready: deque[tuple[float, K]] = deque()
         self._ready_low: deque[tuple[float, K]] = deque()
@@ -106,6 +110,7 @@ class DelayQueue(Generic[K]):
         entry.timer = _NEVER
         if entry.due == _NEVER:
             del self._entries[key]  # what the heap still holds of it is skipped when it comes up
+            self._leave(key, entry.queued)
 
     def pending(self, key: K) -> bool:
         """Say whether a change has put the key here; a mere timer does not count."""
@@ -192,10 +197,20 @@ class DelayQueue(Generic[K]):
         # A time that moved back leaves its old place in the heap, where `_promote` finds it early
         # and files it anew: cheaper than taking it out.
         if due < entry.queued:
+            left = self._left.get(key, _NEVER)
+            if left <= due:
+                del self._left[key]
+                entry.queued = left
+                return
+            self._leave(key, entry.queued)
             entry.queued = due
             self._sequence += 1
             heapq.heappush(self._heap, (due, self._sequence, key))
             self._wake.set()
+
+    def _leave(self, key: K, time: float) -> None:
+        if time < self._left.get(key, _NEVER):
+            self._left[key] = time
 
     def _lift(self, key: K, entry: _Entry, *, low: bool) -> None:
         if entry.low and not low and key in self._ready_keys:
@@ -212,6 +227,8 @@ class DelayQueue(Generic[K]):
             if looks > _LOOKS and self._ready_keys:
                 return  # the next `pop` goes on
             at, _, key = heapq.heappop(self._heap)
+            if self._left.get(key) == at:
+                del self._left[key]
             entry = self._entries.get(key)
             if entry is None or key in self._processing or key in self._ready_keys:
                 continue

@@ -56,6 +56,27 @@ def test_thousands_that_are_due_at_once_are_moved_by_parts_and_all_come(
     assert queue.next_due() is None
 
 
+def test_a_far_off_timer_that_is_set_over_and_over_takes_one_place(
+    queue: DelayQueue[str], clock: ManualClock
+) -> None:
+    """So it is with ages: each resync looks at every Pod, and sets its timer anew."""
+    queue.add_at("a", 1000.0)
+    for _ in range(100):
+        queue.add("a")
+        assert take(queue) == ["a"]
+        queue.add_at("a", 1000.0)
+        clock.advance(1)
+    assert len(queue._heap) == 1
+    queue.discard_timer("a")
+    queue.add_at("a", 1000.0)
+    assert len(queue._heap) == 1
+    clock.advance(899.5)
+    assert take(queue) == []
+    clock.advance(0.5)
+    assert take(queue) == ["a"]
+    assert queue._left == {}
+
+
 def test_each_add_rearms_the_quiet_time_but_not_past_the_longest_wait(
     queue: DelayQueue[str], clock: ManualClock
 ) -> None:

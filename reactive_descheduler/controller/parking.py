@@ -61,6 +61,7 @@ class Parking(Mapping[Key, Evaluated]):
         self._of_key: dict[Key, Evaluated] = {}
         self._on_object: dict[Ref, _Waiting] = {}
         self._on_any: dict[Shape | None, _Waiting] = {}
+        self._offering = self._parked = 0
 
     def remember(self, key: Key, evaluated: Evaluated) -> None:
         """Let this be what the key came to last."""
@@ -68,6 +69,8 @@ class Parking(Mapping[Key, Evaluated]):
         if evaluated.nothing and not evaluated.wakes:
             return
         self._of_key[key] = evaluated
+        self._offering += bool(evaluated.offered)
+        self._parked += bool(evaluated.rejected)
         for wake in evaluated.wakes:
             if not isinstance(wake, On):
                 continue
@@ -81,6 +84,8 @@ class Parking(Mapping[Key, Evaluated]):
         evaluated = self._of_key.pop(key, None)
         if evaluated is None:
             return
+        self._offering -= bool(evaluated.offered)
+        self._parked -= bool(evaluated.rejected)
         for wake in evaluated.wakes:
             if not isinstance(wake, On):
                 continue
@@ -88,11 +93,6 @@ class Parking(Mapping[Key, Evaluated]):
                 _take_out(self._on_any, wake.shape, key)
             else:
                 _take_out(self._on_object, wake.ref, key)
-
-    def clear(self) -> None:
-        self._of_key.clear()
-        self._on_object.clear()
-        self._on_any.clear()
 
     def woken(
         self, actions: Action, refs: Iterable[Ref], fits: Callable[[Shape], bool]
@@ -111,9 +111,7 @@ class Parking(Mapping[Key, Evaluated]):
                 yield from waiting.listening(actions)
 
     def statistics(self) -> Statistics:
-        offering = sum(bool(evaluated.offered) for evaluated in self._of_key.values())
-        parked = sum(bool(evaluated.rejected) for evaluated in self._of_key.values())
-        return Statistics(len(self._of_key), offering, parked)
+        return Statistics(len(self._of_key), self._offering, self._parked)
 
     def __getitem__(self, key: Key) -> Evaluated:
         return self._of_key[key]

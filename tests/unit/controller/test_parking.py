@@ -128,7 +128,7 @@ def test_nothing_that_waits_for_something_is_kept() -> None:
     assert woken(parking, Action.NODE_TAINTS, NODE) == {KEY}
 
 
-def test_forgotten_and_cleared_keys_wake_no_more() -> None:
+def test_forgotten_keys_wake_no_more() -> None:
     parking = Parking()
     for key in (KEY, OTHER):
         parking.remember(key, rejected(On(Action.NODE_TAINTS, NODE), On(Action.NODE_ADDED, None)))
@@ -136,7 +136,7 @@ def test_forgotten_and_cleared_keys_wake_no_more() -> None:
     parking.forget(KEY)
     assert woken(parking, Action.NODE_TAINTS, NODE) == {OTHER}
     assert woken(parking, Action.NODE_ADDED, NODE) == {OTHER}
-    parking.clear()
+    parking.forget(OTHER)
 
     assert list(parking) == []
     assert woken(parking, Action.NODE_TAINTS | Action.NODE_ADDED, NODE) == set()
@@ -156,3 +156,6 @@ def test_statistics_tell_offering_and_parked_keys() -> None:
     parking.remember(Key(1, "S", ("a",)), Evaluated((candidate(),), (), (At(NOW),)))
 
     assert parking.statistics() == (3, 2, 1)
+    parking.remember(KEY, rejected(At(NOW)))
+    parking.forget(OTHER)
+    assert parking.statistics() == (2, 1, 1)

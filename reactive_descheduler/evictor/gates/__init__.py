@@ -2,7 +2,8 @@
 
 Cheapest and most telling first: what holds everything, then what only time lifts, then what other
 requests lift, the shared numbers last, so that a permit is never counted for a Pod that another
-gate would hold anyway. To add one: a file here, and a line in `app.py` at its place in this order.
+gate would hold anyway. To add one: a file here, its name in this order, and a field of `Gates` in
+`app/core.py`, where it is made.
 """
 
 ORDER = (

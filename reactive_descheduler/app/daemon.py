@@ -257,6 +257,7 @@ class Daemon:
             self._cores = cores
             cores.start_soon(self._drive, self.core)
             await self._first_pass()
+            self.core.gates.clock.look()  # from now on it is known when the process stands still
             self._live = True
             self.core.dispatcher.wake(())
             log.info(

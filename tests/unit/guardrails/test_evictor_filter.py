@@ -213,7 +213,9 @@ def test_storage_classes_narrow_the_protection_of_claims(
     claim: Manifest | None, expected: str | None
 ) -> None:
     config = {"PodsWithPVC": {"protectedStorageClasses": [{"name": "fast"}]}}
-    arguments = {"podProtections": {"extraEnabled": ["PodsWithPVC"], "config": config}}
+    arguments: dict[str, object] = {
+        "podProtections": {"extraEnabled": ["PodsWithPVC"], "config": config}
+    }
     lister = cluster(make_pod("p", volumes=CLAIM), *([claim] if claim else []))
     claim_ref = ("PersistentVolumeClaim", "default", "data")
 

@@ -95,7 +95,7 @@ class ReconcileLoop:
 
     def evaluate(self, key: Key) -> Evaluated:
         """Say what the key comes to now. Changes nothing; the gates are asked, not taken."""
-        return self._evaluate(key, self._dispatcher.check)[0]
+        return self._evaluate(key, self._dispatcher.reject)[0]
 
     def still_offered(self, candidate: Candidate) -> bool:
         """Evaluate the candidate's key once more, right before its request.
@@ -151,7 +151,7 @@ class ReconcileLoop:
         self._bus.resynced.discard(key)
         self.runs[key.strategy] += 1
         try:
-            evaluated, looked_at = self._evaluate(key, self._dispatcher.check)
+            evaluated, looked_at = self._evaluate(key, self._dispatcher.reject)
         except Exception as error:
             self._fail(key, error)
             return

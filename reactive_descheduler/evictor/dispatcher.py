@@ -9,6 +9,7 @@ first check and the start of the request, so no change can slip in between.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,7 +23,7 @@ from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome
 from reactive_descheduler.evictor.assumed import Assumed
 from reactive_descheduler.evictor.queue import EvictionQueue, Queued
 from reactive_descheduler.evictor.worker import EvictionWorker
-from reactive_descheduler.framework.gate import Gate
+from reactive_descheduler.framework.gate import Gate, OpenGate
 from reactive_descheduler.kit.clock import Clock
 
 log = structlog.get_logger()
@@ -84,6 +85,13 @@ class Dispatcher:
         self._queue = queue
         self._worker = worker
         self._gates = tuple(gates)
+        # Most gates have nothing to say to most questions, and all of this is on the way of an
+        # eviction.
+        self._closing = _overriding("closed", self._gates)
+        self._checking = _overriding("check", self._gates)
+        self._rejecting = tuple(gate for gate in self._checking if gate.REJECTS)
+        self._watching = _overriding("on_change", self._gates)
+        self._learning = _overriding("on_outcome", self._gates)
         self._assumed = assumed
         self._clock = clock
         self._workers = workers
@@ -94,7 +102,10 @@ class Dispatcher:
         self._closed: Held | None = None
         self._failed_gates: set[str] = set()
         self._stopping = False
-        self._wakeup = asyncio.Event()
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._missed = False
+        self._more = False
+        self._going_on = False
 
     def check(self, candidate: Candidate) -> Held | Rejection | None:
         """Ask every gate about one candidate, as `take` would; for evaluation, status and
@@ -105,12 +116,21 @@ class Dispatcher:
         """
         now = self._clock.now()
         held: Held | None = None
-        for gate in self._gates:
-            why = self._ask(gate, partial(gate.check, candidate, now), now)
+        for gate in self._checking:
+            why = self._check(gate, candidate, now)
             if isinstance(why, Rejection):
                 return why
             held = held or why
         return held
+
+    def reject(self, candidate: Candidate) -> Rejection | None:
+        """Ask only for a Rejection: for an evaluation, what merely waits counts as taken."""
+        now = self._clock.now()
+        for gate in self._rejecting:
+            why = self._check(gate, candidate, now)
+            if isinstance(why, Rejection):
+                return why
+        return None
 
     def offer(
         self,
@@ -124,7 +144,7 @@ class Dispatcher:
         self._queue.replace(
             key, candidates, urgency=urgency, now=self._clock.now(), change_seen=change_seen
         )
-        self._wakeup.set()
+        self._wake_one()
 
     def on_change(self, change: Change) -> list[ClusterEvent]:
         """Hand a change to assumptions and gates; return what opened."""
@@ -134,7 +154,7 @@ class Dispatcher:
             self._granted(lost, now)
         return [
             event
-            for gate in self._gates
+            for gate in self._watching
             for event in self._tell(gate, partial(gate.on_change, change, now))
         ]
 
@@ -153,7 +173,7 @@ class Dispatcher:
         """Return to the running order what waits for these, and look whether something may go."""
         for event in events:
             self._queue.wake(event)
-        self._wakeup.set()
+        self._wake_one()
 
     def on_jump(self, by: timedelta) -> None:
         """The wall clock jumped: shift what was noted, and ask about every held candidate anew."""
@@ -167,12 +187,12 @@ class Dispatcher:
         for entry in tuple(self._queue.candidates()):
             if entry.held is not None:
                 self._queue.release(entry)
-        self._wakeup.set()
+        self._wake_one()
 
     def wake_key(self, key: Key) -> None:
         """A time that a held candidate of this key waited for has come."""
         if self._queue.wake_key(key):
-            self._wakeup.set()
+            self._wake_one()
 
     def next_request(self) -> Queued | None:
         """Return the candidate to send now, all permits taken; None if nothing may go."""
@@ -211,47 +231,45 @@ class Dispatcher:
             self._assumed.start(candidate.pod)
             self._observer.sent(entry)
             return entry
-        self._wakeup.set()  # there is more to look at, after the event loop had its turn
+        self._more = True
         return None
 
     async def run(self) -> None:
         """Send what may go, until `stop`; what is in flight then is awaited."""
-        async with anyio.create_task_group() as requests:
-            while not self._stopping:
-                self._wakeup.clear()
-                while self._in_flight < self._workers and not self._stopping:
-                    entry = self.next_request()
-                    if entry is None:
-                        break
-                    self._in_flight += 1
-                    requests.start_soon(self._send, entry)
-                await self._wait()
+        async with anyio.create_task_group() as workers:
+            for _ in range(self._workers):
+                workers.start_soon(self._work)
 
     def stop(self) -> None:
         """Send nothing more."""
         self._stopping = True
-        self._wakeup.set()
+        while self._idle:
+            self._wake_one()
 
     def statistics(self) -> Statistics:
         return Statistics(self._in_flight, self._workers, self._closed)
 
     def _who_closes(self, now: datetime) -> Held | None:
-        for gate in self._gates:
-            why = self._ask(gate, partial(gate.closed, now), now)
-            if isinstance(why, Held):
-                return why
+        for gate in self._closing:
+            try:
+                held = gate.closed(now)
+            except Exception as error:
+                held = self._failed(gate, error, now)
+            if held is not None:
+                return held
         return None
 
-    def _ask(
-        self, gate: Gate, ask: Callable[[], Held | Rejection | None], now: datetime
-    ) -> Held | Rejection | None:
-        """Ask a gate; one that fails holds, for in doubt nothing is evicted."""
+    def _check(self, gate: Gate, candidate: Candidate, now: datetime) -> Held | Rejection | None:
         try:
-            return ask()
+            return gate.check(candidate, now)
         except Exception as error:
-            self._report(gate, error)
-            reason = f"the gate failed: {type(error).__name__}: {error}"
-            return Held(gate.NAME, reason, (At(now + _GATE_FAILED_WAIT),))
+            return self._failed(gate, error, now)
+
+    def _failed(self, gate: Gate, error: Exception, now: datetime) -> Held:
+        """Let a gate that fails hold, for in doubt nothing is evicted."""
+        self._report(gate, error)
+        reason = f"the gate failed: {type(error).__name__}: {error}"
+        return Held(gate.NAME, reason, (At(now + _GATE_FAILED_WAIT),))
 
     def _tell(
         self, gate: Gate, tell: Callable[[], Iterable[ClusterEvent]]
@@ -268,27 +286,66 @@ class Dispatcher:
             self._failed_gates.add(gate.NAME)
             log.error("Gate failed", gate=gate.NAME, exc_info=error)
 
+    async def _work(self) -> None:
+        """One worker: it picks and sends in one step, which saves handing over to another task."""
+        while not self._stopping:
+            if self._going_on:
+                await self._wait()
+                continue
+            entry = self.next_request()
+            if entry is not None:
+                self._wake_one()  # while this one waits for its answer, another looks for more
+                await self._send(entry)
+            elif self._more:
+                await self._go_on()
+            else:
+                await self._wait()
+
+    async def _go_on(self) -> None:
+        """Look at the rest after the event loop had its turn; nobody else looks meanwhile."""
+        self._more, self._going_on = False, True
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self._going_on = False
+
+    def _wake_one(self) -> None:
+        """Let one worker look; if all are busy, the next that is not does so before it waits."""
+        while self._idle:
+            sleeper = self._idle.popleft()
+            if not sleeper.done():
+                sleeper.set_result(None)
+                return
+        self._missed = True
+
     async def _wait(self) -> None:
-        await asyncio.sleep(0)  # an event that is set already does not give way
+        if self._missed:
+            self._missed = False
+            await asyncio.sleep(0)
+            return
         delay = None
         if self._closed is not None:
             times = [wake.time for wake in self._closed.wakes if isinstance(wake, At)]
             if times:
                 delay = max(0.0, (min(times) - self._clock.now()).total_seconds())
+        sleeper = asyncio.get_running_loop().create_future()
+        self._idle.append(sleeper)
         try:
             async with asyncio.timeout(delay):
-                await self._wakeup.wait()
+                await sleeper
         except TimeoutError:
             pass
+        finally:
+            sleeper.cancel()  # a worker that no longer sleeps must not be chosen to be woken
 
     async def _send(self, entry: Queued) -> None:
+        self._in_flight += 1
         try:
             outcome = await self._worker.evict(entry.candidate)
             self.finish(entry, outcome)
         finally:
             # When cancelled the request may have been carried out, so no permit is given back.
             self._in_flight -= 1
-            self._wakeup.set()
 
     def finish(self, entry: Queued, outcome: EvictionOutcome) -> None:
         """Learn what the request of an entry from `next_request` came to."""
@@ -297,10 +354,16 @@ class Dispatcher:
         outcome = self._assumed.finish(outcome)
         events = [
             event
-            for gate in self._gates
+            for gate in self._learning
             for event in self._tell(gate, partial(gate.on_outcome, outcome, now))
         ]
         self._observer.answered(outcome)
         self.wake(events)
         # What the answer means for the key is for a fresh evaluation to say: gone, held or again.
         self._look_again(entry.candidate.key)
+
+
+def _overriding(method: str, gates: Sequence[Gate]) -> tuple[Gate, ...]:
+    """Return the gates that have something of their own to say to a question."""
+    default = getattr(OpenGate, method)
+    return tuple(gate for gate in gates if getattr(type(gate), method) is not default)

@@ -15,6 +15,8 @@ class Gate(Protocol):
     between."""
 
     NAME: ClassVar[str]
+    REJECTS: ClassVar[bool]
+    """Whether `check` may return a Rejection: only such gates are asked in an evaluation."""
 
     def closed(self, now: datetime, /) -> Held | None:
         """Return what holds everything (bucket, stale, not synced), else None."""
@@ -47,6 +49,8 @@ class Gate(Protocol):
 
 class OpenGate:
     """What a gate does where it has nothing to say; gates override what they need."""
+
+    REJECTS: ClassVar[bool] = False
 
     def closed(self, now: datetime, /) -> Held | None:
         return None

@@ -31,6 +31,7 @@ class LaneGate(OpenGate):
     """
 
     NAME: ClassVar[str] = "lane"
+    REJECTS: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -25,6 +25,8 @@ OTHER_NODE = "bench-2"
 """With a single node in the cluster nothing is ever evicted, as there is nowhere to go."""
 KEY = "maintenance"
 NAMESPACE = "default"
+FILLER = "agent"
+"""The app of the Pods that stay."""
 TOLERATING_PODS = 100
 """On the node beside the Pod that has to go; 110 is all that a kubelet takes by default."""
 
@@ -32,8 +34,9 @@ TOLERATING_PODS = 100
 class ClusterTrial:
     """One node; for each sample a ReplicaSet of its own, so that no limit per workload applies."""
 
-    def __init__(self, api: Api, kubeconfig: Path) -> None:
+    def __init__(self, api: Api, kubeconfig: Path, direct: Path) -> None:
         self.kubeconfig = kubeconfig
+        self.direct = direct
         self._api = api
         self._names = (f"victim-{number}" for number in itertools.count())
         self._name = ""
@@ -67,9 +70,9 @@ class ClusterTrial:
         """Create the node, the Pods on it that tolerate the taint, and another node."""
         for node in (NODE, OTHER_NODE):
             await self._api.create("/api/v1/nodes", make_node(node))
-        filler = make_deployment("agent", replicas=TOLERATING_PODS, nodes=(NODE,), tolerates=KEY)
+        filler = make_deployment(FILLER, replicas=TOLERATING_PODS, nodes=(NODE,), tolerates=KEY)
         await self._api.create(_collection("deployments"), filler)
-        await self._have("agent", TOLERATING_PODS)
+        await self._have(FILLER, TOLERATING_PODS)
 
     async def _have(self, app: str, replicas: int) -> None:
         async def available() -> bool:
@@ -132,6 +135,6 @@ async def _trial(
         connect(access) as api,
     ):
         write_kubeconfig(proxied, server=address, token=access.token, authority=authority)
-        trial = ClusterTrial(api, proxied)
+        trial = ClusterTrial(api, proxied, kubeconfig)
         await trial.fill()
         yield trial

@@ -172,7 +172,7 @@ class StubTrial:
     """The latency trial on a stub: lines written by hand."""
 
     def __init__(self, stub: StubServer, kubeconfig: Path) -> None:
-        self.kubeconfig = kubeconfig
+        self.kubeconfig = self.direct = kubeconfig
         self._stub = stub
         self._names = (f"victim-{number}" for number in itertools.count())
         self._pod: Json = {}

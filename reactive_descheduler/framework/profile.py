@@ -72,5 +72,5 @@ class ProfileView:
         refuse first, since the reason is told."""
         if rejection is not None:
             self.noted.extend(rejection.wakes)
-        self.noted.extend(self._evictor.depends(pod, self._reading))
+        self.noted.extend(self._evictor.depends(pod, self._reading, rejection))
         return rejection

@@ -13,6 +13,7 @@ from reactive_descheduler.api.pod import EVICT_ANNOTATION, Pod
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments, Protection
 from reactive_descheduler.framework.filter import EvictorFilter, Filter, Reading
+from reactive_descheduler.framework.pod_filter import PodFilter
 
 from .bare_pods import FailedBarePods
 from .daemon_set import DaemonSetPods
@@ -132,13 +133,14 @@ class _DefaultEvictor:
     def pre_eviction(self, pod: Pod, reading: Reading, /) -> Rejection | None:
         return _first(self._placed, pod, reading)
 
-    def depends(self, pod: Pod, reading: Reading, /) -> Iterable[On]:
+    def depends(self, pod: Pod, reading: Reading, refused: Rejection | None, /) -> Iterable[On]:
         """Return what could end the passes that stand before a refusal, or all of them."""
         liftable = () if self._lifts(pod) else self._liftable
         for each in (*self._immovable, *liftable, *self._placed):
-            if each.check(pod, reading) is not None:
+            if refused is not None and refused.by == each.NAME:
                 return
-            yield from each.depends(pod, reading)
+            if not isinstance(each, PodFilter):  # its answer can end by nothing but the Pod
+                yield from each.depends(pod, reading)
 
 
 def _first(filters: Iterable[Filter], pod: Pod, reading: Reading) -> Rejection | None:

@@ -6,6 +6,7 @@ manager's. Without the evictor's `nodeFit`, Pods go even if no other node would 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -64,6 +65,18 @@ def _may_violate(change: Change, lister: Lister, key: Key) -> bool:
     )
 
 
+def _only_taints(change: Change) -> bool:
+    """Say whether nothing else changed that brings the node's Pods under review."""
+    old, new = change.old, change.new
+    return (
+        isinstance(old, Node)
+        and isinstance(new, Node)
+        and old.labels == new.labels
+        and old.ready == new.ready
+        and old.opaque == new.opaque
+    )
+
+
 _HARD = frozenset({"NoSchedule"})
 _SOFT_TOO = _HARD | {"PreferNoSchedule"}
 
@@ -90,6 +103,24 @@ class RemovePodsViolatingNodeTaints(PodStrategy):
         self._excluded = frozenset(arguments.excluded_taints)
         self._included = arguments.included_taints
         self._spares_cordoned = Correction.CORDON_ALONE in corrections
+
+    def keys_for(self, scope: Scope, change: Change, lister: Lister, /) -> Iterable[Key]:
+        node = change.new
+        if scope is not Scope.NODE or not isinstance(node, Node) or not _only_taints(change):
+            return super().keys_for(scope, change, lister)
+        # On the way of every taint: most Pods share their tolerations with others of the node, and
+        # to make a key costs more than to look at one.
+        violates: dict[int, bool] = {}
+        keys = []
+        for pod in lister.pods_on(node.name):
+            tolerations = pod.template.tolerations
+            found = violates.get(id(tolerations))
+            if found is None:
+                found = untolerated(tolerations, node.taints, _SOFT_TOO) is not None
+                violates[id(tolerations)] = found
+            if found:
+                keys.append(self._key(pod))
+        return keys
 
     def breaks(self, cause: Cause, change: Change, /) -> bool:
         """Say whether the taint went, if only for a moment; who tolerates it does not matter."""

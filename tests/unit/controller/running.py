@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from reactive_descheduler.api.changes import Action, Change, Key, WatchEvent, WatchEventType
-from reactive_descheduler.api.eviction import Answer, Candidate, Cause, EvictionOutcome
+from reactive_descheduler.api.changes import (
+    Action,
+    Change,
+    Key,
+    On,
+    WatchEvent,
+    WatchEventType,
+)
+from reactive_descheduler.api.eviction import Answer, Candidate, Cause, EvictionOutcome, Rejection
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.app.core import Core, Surroundings, build_core
 from reactive_descheduler.cache.lister import Lister
@@ -52,7 +59,7 @@ class Open:
     def pre_eviction(self, pod: Pod, reading: Reading, /) -> None:
         return None
 
-    def depends(self, pod: Pod, reading: Reading, /) -> Iterable[object]:
+    def depends(self, pod: Pod, reading: Reading, refused: Rejection | None, /) -> Iterable[On]:
         return ()
 
 
@@ -198,7 +205,7 @@ def running(
         profiles()
         if profiles is not None
         else tuple(
-            Profile(index=index, name=f"p{index}", deschedule=(each,), balance=(), evictor=Open())  # type: ignore[arg-type]
+            Profile(index=index, name=f"p{index}", deschedule=(each,), balance=(), evictor=Open())
             for index, each in enumerate(strategies)
         )
     )

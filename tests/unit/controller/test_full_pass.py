@@ -55,7 +55,7 @@ class Guard:
         wake = On(Action.NODE_ADDED, None)
         return Rejection("last", "no", (wake,), of.ref) if of.name == self.refuses_last else None
 
-    def depends(self, of: Pod, reading: Reading, /) -> Sequence[On]:
+    def depends(self, of: Pod, reading: Reading, refused: Rejection | None, /) -> Sequence[On]:
         return (DEPENDS,)
 
 

@@ -1,13 +1,15 @@
-"""What holds for every test: virtual time unless marked `real_time`, and no blocking call in the
-loop."""
+"""What holds for every test: virtual time unless marked `real_time`, no blocking call in the loop,
+and logging as it was before."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Iterator
 
 import pytest
+import structlog
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
@@ -39,3 +41,14 @@ def _no_blocking_calls() -> Iterator[None]:
     """A call that blocks the event loop fails, where our own code makes it."""
     with blockbuster_ctx(scanned_modules=["reactive_descheduler"]):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """A command that a test runs in this process sets up logging: the next test must not see it."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -13,16 +12,6 @@ from reactive_descheduler.kit.clock import ManualClock
 from reactive_descheduler.observability.logs import get_logger, set_up
 
 CLOCK = ManualClock(datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=UTC))
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def logged(*, verbosity: int = 0, format: str = "json") -> io.StringIO:
@@ -111,3 +100,10 @@ def test_libraries_log_to_the_same_place() -> None:
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown logging format 'xml', must be one of text, json"):
         logged(format="xml")
+
+
+@pytest.mark.parametrize("run", ["once", "again"])
+def test_what_a_test_sets_up_ends_with_it(run: str) -> None:
+    assert not structlog.is_configured()
+    logged()
+    assert structlog.is_configured()

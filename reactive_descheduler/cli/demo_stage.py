@@ -22,7 +22,8 @@ from reactive_descheduler.sandbox.documents import JsonObject, name_of
 from reactive_descheduler.sandbox.mirror import Mirror
 from reactive_descheduler.sandbox.sample import create_sample_workloads
 
-POLICY = Path(__file__).parents[2] / "config" / "demo-policy.yaml"
+POLICY = Path(__file__).with_name("demo-policy.yaml")
+"""In the package, so that an installed program has it too."""
 DISK_LABEL = "disk"
 """Label of the nodes that the Pods of `api` ask for, with the value `ssd`."""
 
@@ -47,9 +48,6 @@ async def open_stage() -> AsyncIterator[Stage]:
     """Run the cluster and the descheduler; the block begins when both are ready.
 
     Nothing is left when it ends. Holds task groups: enter and leave it in the same task.
-
-    Raises:
-        OSError: the policy of the demo is not where a checkout has it.
     """
     async with (
         anyio.TemporaryDirectory(prefix="descheduler-demo-") as directory,

@@ -10,7 +10,9 @@ from reactive_descheduler.config.corrections import NONE, Corrections
 from reactive_descheduler.config.load import LoadedPolicy, load_policy
 from reactive_descheduler.strategies import IN_TREE, PLUGINS
 
-SAMPLES = sorted((Path(__file__).parents[3] / "config").glob("*.yaml"))
+ROOT = Path(__file__).parents[3]
+SAMPLES = sorted((ROOT / "config").glob("*.yaml"))
+DEMO = ROOT / "reactive_descheduler" / "cli" / "demo-policy.yaml"
 BUILT = {each.spec.name for each in IN_TREE}
 
 
@@ -27,14 +29,14 @@ def _enabled(policy: LoadedPolicy) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("sample", [*SAMPLES, DEMO], ids=lambda path: path.name)
 def test_a_sample_loads_without_a_word(sample: Path) -> None:
     policy = _load(sample)
     assert policy.warnings == ()
     assert _enabled(policy)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("sample", [*SAMPLES, DEMO], ids=lambda path: path.name)
 def test_a_sample_serves_upstream_too(sample: Path) -> None:
     # With no correction in force a document is read as upstream reads it.
     policy = _load(sample, NONE)

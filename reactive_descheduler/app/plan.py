@@ -1,7 +1,7 @@
 """What one full pass would evict now, and why the rest stays: decided as the daemon would.
 
 Nothing is sent. Settle times and the rate of evictions do not apply to a pass; what a disruption
-budget would refuse is told in a note, since the API server is not asked.
+budget would refuse is told from what the budget shows, since the API server is not asked.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ from reactive_descheduler.strategies import PLUGINS
 
 PRIORITY_CLASS = "PriorityClass"
 _CLAIM = "PersistentVolumeClaim"
+_REFUSED_NOW, _REFUSED_FOR_EVER = 429, 500
+"""What the API server answers for a budget that is used up, and for more than one budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPod:
-    """A Pod that would go, or that a limit holds."""
+    """A Pod that would go, that its budget would refuse, or that a limit holds."""
 
     profile: str
     strategy: str
@@ -48,7 +50,7 @@ class PlannedPod:
     cause: str
     reason: str
     note: str
-    """What would stand in the way at once: its budget, or the limit that holds it."""
+    """What stands in the way: its budget, or the limit that holds it; empty if it would go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,8 @@ class Plan:
     nodes: int
     nodes_looked_at: int
     evictions: tuple[PlannedPod, ...]
+    refused_by_budget: tuple[PlannedPod, ...]
+    """As if all evictions before were granted. They count for no limit, as in a pass."""
     refused: tuple[RefusedPod, ...]
     """Without those that go all the same, by another strategy."""
     later: tuple[LaterPod, ...]
@@ -136,19 +140,13 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
     nodes = CycleNodes(policy.node_selector, {node.name: node for node in all_nodes})
     warnings = tuple(_warnings(policy, snapshot, nodes))
     budgets = _Budgets(snapshot, now)
-    planned: list[PlannedPod] = []
-
-    def ask(candidate: Candidate) -> Refusal | None:
-        planned.append(_planned(candidate, names, note=budgets.note(candidate)))
-        return None
-
     report = run_pass(
         profiles,
         store=snapshot.store,
         nodes=nodes,
         now=now,
         limits=pass_limits(policy),
-        ask=ask,
+        ask=budgets.ask,
         one_offer=Correction.ONE_OFFER_PER_PASS in policy.corrections,
     )
     return Plan(
@@ -156,7 +154,11 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
         corrections=tuple(sorted(policy.corrections)),
         nodes=len(all_nodes),
         nodes_looked_at=len(nodes),
-        evictions=tuple(planned),
+        evictions=tuple(_planned(candidate, names) for candidate in report.evicted),
+        refused_by_budget=tuple(
+            _planned(candidate, names, note=refusal.message)
+            for candidate, refusal in report.refused
+        ),
         refused=tuple(_refused(report)),
         later=tuple(sorted(_later(report), key=lambda pod: (pod.due, pod.namespace, pod.name))),
         held=tuple(_planned(candidate, names, note=held.reason) for candidate, held in report.held),
@@ -169,7 +171,7 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
 
 
 class _Budgets:
-    """Looks at each eviction through the gate for budgets, as if those before it were granted."""
+    """Answers for the API server by the gate for budgets, as if what it let pass were granted."""
 
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self._lane = LaneGate(
@@ -179,17 +181,19 @@ class _Budgets:
         )
         self._now = now
 
-    def note(self, candidate: Candidate) -> str:
+    def ask(self, candidate: Candidate) -> Refusal | None:
         stands_in_the_way = self._lane.check(candidate, self._now)
-        if isinstance(stands_in_the_way, Held | Rejection):
-            return stands_in_the_way.reason
+        if isinstance(stands_in_the_way, Rejection):
+            return Refusal(_REFUSED_FOR_EVER, stands_in_the_way.reason)
+        if isinstance(stands_in_the_way, Held):
+            return Refusal(_REFUSED_NOW, stands_in_the_way.reason)
         self._lane.take(candidate, self._now)
         granted = EvictionOutcome(candidate, Answer.EVICTED, 201, "", None, self._now, self._now)
         self._lane.on_outcome(granted, self._now)
-        return ""
+        return None
 
 
-def _planned(candidate: Candidate, profiles: Sequence[str], *, note: str) -> PlannedPod:
+def _planned(candidate: Candidate, profiles: Sequence[str], *, note: str = "") -> PlannedPod:
     pod = candidate.pod
     owner = workload(pod)
     return PlannedPod(

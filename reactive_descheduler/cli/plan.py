@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from reactive_descheduler.config.corrections import Corrections
     from reactive_descheduler.config.loaded import LoadedPolicy
 
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
 
 @click.command("plan", cls=Command)
 @policy_option
@@ -129,16 +131,16 @@ def _cluster(policy: LoadedPolicy, kubeconfig: str | None) -> Snapshot:
 def _tell(plan: Plan) -> None:
     for message in plan.warnings:
         warn(message)
-    pods = _count(len(plan.evictions), "Pod")
-    click.echo(
-        f"{pods} would be evicted at {plan.time:%Y-%m-%dT%H:%M:%SZ};"
-        f" {plan.nodes_looked_at} of {_count(plan.nodes, 'node')} looked at"
-    )
-    columns = ("pod", "node", "workload", "profile", "strategy", "cause", "reason", "note")
+    click.echo(_headline(plan))
+    columns = ("pod", "node", "workload", "profile", "strategy", "cause", "reason")
     if plan.evictions:
         _section("Evictions, in their order", columns, map(_row, plan.evictions))
+    if plan.refused_by_budget:
+        rows_refused = ((*_row(pod), pod.note) for pod in plan.refused_by_budget)
+        _section("Refused by their budget", (*columns, "note"), rows_refused)
     if plan.held:
-        _section("Held by a limit", columns, map(_row, plan.held))
+        rows_held = ((*_row(pod), pod.note) for pod in plan.held)
+        _section("Held by a limit", (*columns, "note"), rows_held)
     if plan.refused:
         rows = (
             (_name(each.namespace, each.name), each.by, each.reason, "; or ".join(each.lifted_when))
@@ -151,11 +153,20 @@ def _tell(plan: Plan) -> None:
         click.echo(
             f"Not due yet: {_count(len(plan.later), 'Pod')}; the first is"
             f" {_name(soonest.namespace, soonest.name)} ({soonest.strategy}) at"
-            f" {soonest.due:%Y-%m-%dT%H:%M:%SZ}"
+            f" {soonest.due:{_TIME}}"
         )
     if plan.failed:
         rows_failed = ((each.profile, each.strategy, each.error) for each in plan.failed)
         _section("Strategies that failed", ("profile", "strategy", "error"), rows_failed)
+
+
+def _headline(plan: Plan) -> str:
+    parts = [f"{_count(len(plan.evictions), 'Pod')} would be evicted at {plan.time:{_TIME}}"]
+    # Without oneOfferPerPass several strategies may ask for the same Pod.
+    if refused := len({(pod.namespace, pod.name) for pod in plan.refused_by_budget}):
+        parts.append(f"{refused} would be refused by {'its' if refused == 1 else 'their'} budget")
+    parts.append(f"{plan.nodes_looked_at} of {_count(plan.nodes, 'node')} looked at")
+    return "; ".join(parts)
 
 
 def _section(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
@@ -172,7 +183,6 @@ def _row(pod: PlannedPod) -> tuple[str, ...]:
         pod.strategy,
         pod.cause,
         pod.reason,
-        pod.note,
     )
 
 

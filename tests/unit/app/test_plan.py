@@ -102,15 +102,39 @@ def test_tells_what_a_limit_holds() -> None:
     ]
 
 
-def test_notes_what_a_budget_would_refuse_after_the_evictions_before() -> None:
+def test_what_a_budget_would_refuse_after_the_evictions_before_is_no_eviction() -> None:
     plan = _plan(
         make_pod("web-1", node="node-1"),
         make_pod("web-2", node="node-1"),
         make_budget("web", allowed=1),
     )
-    notes = [pod.note for pod in plan.evictions]
-    assert notes[0] == ""
-    assert notes[1].startswith("budget web is used up")
+    assert _names(plan) == ["web-1"]
+    (refused,) = plan.refused_by_budget
+    assert refused.name == "web-2"
+    assert refused.note.startswith("budget web is used up")
+
+
+def test_a_pod_of_two_budgets_is_refused_for_ever() -> None:
+    plan = _plan(
+        make_pod("web-1", node="node-1"),
+        make_budget("one", allowed=1),
+        make_budget("two", allowed=1),
+    )
+    assert plan.evictions == ()
+    (refused,) = plan.refused_by_budget
+    assert "more than one PodDisruptionBudget selects it (one, two)" in refused.note
+
+
+def test_what_a_budget_would_refuse_counts_for_no_limit() -> None:
+    plan = _plan(
+        make_pod("web-1", node="node-1", labels={"app": "web"}),
+        make_pod("web-2", node="node-1", labels={"app": "other"}),
+        make_budget("web", allowed=0, selector={"matchLabels": {"app": "web"}}),
+        policy=_policy(top="maxNoOfPodsToEvictTotal: 1"),
+    )
+    assert [pod.name for pod in plan.refused_by_budget] == ["web-1"]
+    assert _names(plan) == ["web-2"]
+    assert plan.held == ()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from reactive_descheduler.sandbox.sample import create_sample_workloads
 from reactive_descheduler.strategies.remove_pods_violating_node_taints import (
     RemovePodsViolatingNodeTaints,
 )
-from tests.builders import make_node, make_pod, taint
+from tests.builders import make_budget, make_node, make_pod, taint
 
 SAMPLE = str(Path(__file__).parents[3] / "config" / "sample-policy.yaml")
 KINDS = "nodes,pods,ns,pdb,pvc,pc"
@@ -104,6 +104,33 @@ profiles:
     assert "maximum number of evicted pods per a descheduling cycle" in by_pod["default/held"]
     assert "Pod default/bare gets other annotations" in by_pod["default/bare"]
     assert lines[-1].startswith("Not due yet: 3 Pods; the first is default/bare (PodLifeTime)")
+
+
+@pytest.mark.parametrize(
+    ("pods", "told"),
+    [
+        pytest.param(2, "1 Pod would be evicted at TIME; 1 would be refused by its budget", id="1"),
+        pytest.param(
+            3, "1 Pod would be evicted at TIME; 2 would be refused by their budget", id="2"
+        ),
+    ],
+)
+def test_the_headline_counts_apart_whom_a_budget_would_refuse(pods: int, told: str) -> None:
+    objects = [
+        make_node("node-1", taints=[taint("dedicated")]),
+        make_node("node-2"),
+        *(make_pod(f"web-{number}", node="node-1") for number in range(pods)),
+        make_budget("web", allowed=1),
+    ]
+    dump = json.dumps({"kind": "List", "items": objects})
+    arguments = ["plan", "--policy-config-file", SAMPLE, "--snapshot", "-"]
+    arguments += ["--now", "2026-01-02T00:00:00Z"]
+    done = CliRunner().invoke(program, arguments, input=dump)
+    assert (done.exit_code, done.stderr) == (0, "")
+    headline = f"{told.replace('TIME', '2026-01-02T00:00:00Z')}; 2 of 2 nodes looked at"
+    assert done.stdout.splitlines()[0] == headline
+    assert done.stdout.count("budget web is used up") == pods - 1
+    assert "Refused by their budget" in done.stdout
 
 
 def test_warnings_go_to_standard_error() -> None:

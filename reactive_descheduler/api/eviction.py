@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
-from reactive_descheduler.api.changes import Key, Wakes
+from reactive_descheduler.api.changes import At, Key, Wakes
 from reactive_descheduler.api.meta import Ref
 from reactive_descheduler.api.pod import Pod
 
@@ -20,6 +20,18 @@ class Rejection(NamedTuple):
     reason: str
     wakes: Wakes
     pod: Ref | None = None
+
+    def not_yet(self, strategy: str) -> bool:
+        """Say whether it is this strategy's own word that nothing but time is missing."""
+        return self.by == strategy and all(isinstance(wake, At) for wake in self.wakes)
+
+
+class Stay(NamedTuple):
+    """A Pod that is placed wrong and stays, or stays for another reason now; as handed to hooks."""
+
+    profile: str
+    strategy: str
+    rejection: Rejection
 
 
 class Held(NamedTuple):

@@ -12,6 +12,7 @@ from reactive_descheduler.api.eviction import (
     EvictionOutcome,
     Held,
     Rejection,
+    Stay,
 )
 from reactive_descheduler.controller.parking import Evaluated
 from reactive_descheduler.evictor.queue import Queued
@@ -39,6 +40,9 @@ class Reporter:
         self._metrics.pods_looked_at.labels(key.strategy).inc(looked_at)
         for rejection in evaluated.rejected:
             self._metrics.rejections.labels(rejection.by).inc()
+
+    def stays(self, key: Key, rejection: Rejection) -> None:
+        self._hooks.on_stay(Stay(self._profile_names[key.profile], key.strategy, rejection))
 
     def failed(self, key: Key, error: Exception) -> None:
         self._metrics.evaluate_errors.labels(key.strategy).inc()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from reactive_descheduler.api.changes import Key
-from reactive_descheduler.api.eviction import Candidate, Decision, EvictionOutcome, Held
+from reactive_descheduler.api.eviction import Candidate, Decision, EvictionOutcome, Held, Rejection
 from reactive_descheduler.app.core import Core
 from reactive_descheduler.app.policy_file import Reloads
 from reactive_descheduler.app.streams import Streams
+from reactive_descheduler.app.wording import describe_wake
 from reactive_descheduler.observability.metrics import Metrics
 
 RECENT = 50
@@ -119,11 +120,48 @@ class Status:
             "closed": _held(dispatcher.closed),
             "inFlight": [_told(entry.candidate) for entry in core.evictions.in_flight()],
             "held": [{**_told(e.candidate), **(_held(e.held) or {})} for e in held[:RECENT]],
+            **self._staying(),
             "assumedGoing": len(core.assumed.pods),
             "bucket": core.bucket.statistics()._asdict(),
             "lanesInFlight": core.gates.lane.in_flight,
             "recentDecisions": self._recent.decisions(),
             "recentOutcomes": self._recent.outcomes(),
+        }
+
+    def _staying(self) -> dict[str, object]:
+        """Return who is placed wrong and stays, and why; apart, how many are only not due yet."""
+        shown: list[tuple[Key, Rejection]] = []
+        by: Counter[str] = Counter()
+        not_yet = 0
+        for key, rejection in self._rejections():
+            if rejection.not_yet(key.strategy):
+                not_yet += 1
+                continue
+            by[rejection.by] += 1
+            if len(shown) < RECENT:
+                shown.append((key, rejection))
+        return {
+            "rejected": [self._rejected(key, rejection) for key, rejection in shown],
+            "rejectedBy": dict(by),
+            "notYet": not_yet,
+        }
+
+    def _rejections(self) -> Iterator[tuple[Key, Rejection]]:
+        for key, evaluated in self._core.parking.items():
+            for rejection in evaluated.rejected:
+                yield key, rejection
+
+    def _rejected(self, key: Key, rejection: Rejection) -> dict[str, object]:
+        _, namespace, name = rejection.pod or ("", "", "")
+        pod = self._core.lister.pod_named(namespace, name)
+        return {
+            "pod": f"{namespace}/{name}" if name else None,
+            "node": pod.node_name if pod is not None else None,
+            "profile": self._core.profiles[key.profile].name,
+            "strategy": key.strategy,
+            "by": rejection.by,
+            "why": rejection.reason,
+            "liftedWhen": list(dict.fromkeys(map(describe_wake, rejection.wakes))),
         }
 
     def _bus(self) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from traceback import walk_tb
 from typing import NamedTuple, Protocol
@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from reactive_descheduler.api.changes import Key
-from reactive_descheduler.api.eviction import Candidate
+from reactive_descheduler.api.eviction import Candidate, Rejection
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.controller.bus import EventBus, HeldKey, Item, WholePass, Woken
@@ -45,6 +45,7 @@ class Observer(Protocol):
     def evaluated(
         self, key: Key, evaluated: Evaluated, *, change_seen: datetime | None, looked_at: int
     ) -> None: ...
+    def stays(self, key: Key, rejection: Rejection) -> None: ...
     def failed(self, key: Key, error: Exception) -> None: ...
     def missed(self, key: Key, candidate: Candidate) -> None: ...
 
@@ -164,6 +165,8 @@ class ReconcileLoop:
         change_seen = None
         if since is not None:
             change_seen = now - timedelta(seconds=self._clock.monotonic() - since)
+        if evaluated.rejected:
+            self._tell_stays(key, evaluated.rejected)
         self._parking.remember(key, evaluated)
         self._causes.evaluated(key, evaluated.offered, since=change_seen or now, now=now)
         self._dispatcher.offer(
@@ -176,6 +179,14 @@ class ReconcileLoop:
         if (at := evaluated.due) is not None:
             self._bus.look_at(key, at)
         self._observer.evaluated(key, evaluated, change_seen=change_seen, looked_at=looked_at)
+
+    def _tell_stays(self, key: Key, rejected: Sequence[Rejection]) -> None:
+        """Tell what this key's last evaluation did not say, unless it is only not due yet."""
+        before = self._parking.get(key)
+        told = {(r.pod, r.by, r.reason) for r in before.rejected} if before is not None else ()
+        for each in rejected:
+            if (each.pod, each.by, each.reason) not in told and not each.not_yet(key.strategy):
+                self._observer.stays(key, each)
 
     def _evaluate(self, key: Key, answer: Answer) -> tuple[Evaluated, int]:
         profile = self._profiles[key.profile]

@@ -5,7 +5,7 @@ A key that yielded nothing and waits for nothing is not here: it stands for "not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
@@ -112,6 +112,10 @@ class Parking(Mapping[Key, Evaluated]):
 
     def statistics(self) -> Statistics:
         return Statistics(len(self._of_key), self._offering, self._parked)
+
+    def items(self) -> ItemsView[Key, Evaluated]:
+        """Return all keys with what they came to; far quicker than one look-up after the other."""
+        return self._of_key.items()
 
     def __getitem__(self, key: Key) -> Evaluated:
         return self._of_key[key]

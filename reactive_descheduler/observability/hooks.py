@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from reactive_descheduler.api.eviction import Answer, Decision, EvictionOutcome
+from reactive_descheduler.api.eviction import Answer, Decision, EvictionOutcome, Stay
 from reactive_descheduler.observability.logs import Logger
 from reactive_descheduler.observability.metrics import Metrics, Result
 
@@ -38,12 +38,21 @@ class Hook(Protocol):
     def on_outcome(self, outcome: EvictionOutcome, /) -> None: ...
 
 
+@runtime_checkable
+class StayHook(Protocol):
+    """What a hook has as well if it listens to who stays and why: few do, and at the start of a
+    big cluster there are many."""
+
+    def on_stay(self, stay: Stay, /) -> None: ...
+
+
 class Hooks:
     """Hands everything to each hook in order. An exception in one is logged and counted, and
     reaches neither the others nor the core."""
 
     def __init__(self, hooks: Sequence[Hook], *, metrics: Metrics, log: Logger) -> None:
         self._hooks = hooks
+        self._stay_hooks = tuple(hook for hook in hooks if isinstance(hook, StayHook))
         self._metrics = metrics
         self._log = log
 
@@ -61,7 +70,14 @@ class Hooks:
             except Exception as error:  # one failure stays one
                 self._report(hook, error)
 
-    def _report(self, hook: Hook, error: Exception) -> None:
+    def on_stay(self, stay: Stay, /) -> None:
+        for hook in self._stay_hooks:
+            try:
+                hook.on_stay(stay)
+            except Exception as error:  # one failure stays one
+                self._report(hook, error)
+
+    def _report(self, hook: object, error: Exception) -> None:
         name = type(hook).__name__
         self._metrics.hook_errors.labels(name).inc()
         self._log.error("Hook failed", hook=name, error=error)
@@ -140,8 +156,8 @@ class MetricsHook:
 
 class LogHook:
     """Logs with upstream's keys (`pod`, `reason`, `strategy`, `node`, `profile`): an eviction
-    always (upstream: from verbosity 1 on), a refused or waiting candidate at 4; a request that
-    failed is an error, or a warning where it passes by itself."""
+    always (upstream: from verbosity 1 on), a Pod that is refused or a candidate that waits at 4; a
+    request that failed is an error, or a warning where it passes by itself."""
 
     def __init__(self, log: Logger, profile_name: ProfileName) -> None:
         self._log = log
@@ -161,6 +177,19 @@ class LogHook:
             strategy=decision.candidate.key.strategy,
             node=pod.node_name,
             profile=decision.profile,
+        )
+
+    def on_stay(self, stay: Stay, /) -> None:
+        rejection = stay.rejection
+        _, namespace, name = rejection.pod or ("", "", "")
+        self._log.verbose(
+            4,
+            "Pod stays",
+            pod=f"{namespace}/{name}" if name else None,
+            reason=rejection.reason,
+            by=rejection.by,
+            strategy=stay.strategy,
+            profile=stay.profile,
         )
 
     def on_outcome(self, outcome: EvictionOutcome, /) -> None:

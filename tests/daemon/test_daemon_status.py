@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from structlog.typing import EventDict
 
 from reactive_descheduler.sandbox.faults import Fault
 from reactive_descheduler.server.status import render
@@ -95,3 +96,66 @@ async def test_what_holds_everything_is_shown_before_it_is_ready() -> None:
 
         assert status["notReady"]
         assert {each["kind"]: each["synced"] for each in status["streams"]}["Node"] is False
+
+
+async def test_it_shows_whom_a_filter_keeps_and_what_would_lift_that() -> None:
+    found = [make_namespace(), make_node("node-1"), make_node("node-2")]
+    found += [make_pod(f"bare-{number}", node="node-1", owners=()) for number in range(60)]
+    async with world(BOTH + AT_ONCE, found) as running:
+        await running.live()
+        await running.taint("node-1")
+        await running.rest(1)
+        status = shown(running)
+
+        assert status["rejectedBy"] == {"FailedBarePods": 60}
+        assert status["notYet"] == 60, "by PodLifeTime they are merely too young"
+        assert len(status["rejected"]) == 50
+        (one,) = [each for each in status["rejected"] if each["pod"] == "default/bare-0"]
+        assert one == {
+            "pod": "default/bare-0",
+            "node": "node-1",
+            "profile": "default",
+            "strategy": "RemovePodsViolatingNodeTaints",
+            "by": "FailedBarePods",
+            "why": one["why"],
+            "liftedWhen": one["liftedWhen"],
+        }
+        assert one["why"]
+        assert one["liftedWhen"] == ["Pod default/bare-0 gets other annotations"]
+
+
+async def test_why_a_pod_stays_is_logged_when_it_is_news(logs: list[EventDict]) -> None:
+    def stays() -> list[EventDict]:
+        return [line for line in logs if line["event"] == "Pod stays"]
+
+    found = [
+        make_namespace(),
+        make_node("node-1"),
+        make_node("node-2"),
+        make_pod("bare", node="node-1", owners=()),
+    ]
+    async with world(BOTH + AT_ONCE, found) as running:
+        await running.live()
+        assert stays() == [], "that it is not old enough is no news"
+        await running.taint("node-1")
+        await running.rest(1)
+        (line,) = stays()
+        assert {key: line[key] for key in ("v", "pod", "strategy", "profile", "by")} == {
+            "v": 4,
+            "pod": "default/bare",
+            "strategy": "RemovePodsViolatingNodeTaints",
+            "profile": "default",
+            "by": "FailedBarePods",
+        }
+        await running.taint("node-1", "another")  # looked at again, with the same end
+        await running.rest(1)
+        assert len(stays()) == 1
+        change = {"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}}
+        await running.client.patch("pods", "bare", change, namespace="default")
+        await running.rest(1)
+        assert [each["by"] for each in stays()] == ["FailedBarePods", "mirrorPod"]
+        await running.untaint("node-1")
+        await running.rest(1)
+        await running.taint("node-1")
+        await running.rest(1)
+        assert [each["by"] for each in stays()] == ["FailedBarePods", "mirrorPod", "mirrorPod"]

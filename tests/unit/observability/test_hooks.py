@@ -6,7 +6,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from reactive_descheduler.api.changes import Key
-from reactive_descheduler.api.eviction import Answer, Candidate, Cause, Decision, EvictionOutcome
+from reactive_descheduler.api.eviction import (
+    Answer,
+    Candidate,
+    Cause,
+    Decision,
+    EvictionOutcome,
+    Rejection,
+    Stay,
+)
 from reactive_descheduler.api.pod import Pod, PodTemplate
 from reactive_descheduler.observability import hooks as module
 from reactive_descheduler.observability.hooks import Hooks, LogHook, MetricsHook
@@ -173,6 +181,9 @@ class Broken:
     def on_outcome(self, outcome: EvictionOutcome, /) -> None:
         raise ValueError("boom")
 
+    def on_stay(self, stay: Stay, /) -> None:
+        raise ValueError("boom")
+
 
 def test_a_broken_hook_is_counted_and_disturbs_no_other(
     metrics: Metrics, hook: MetricsHook
@@ -181,10 +192,11 @@ def test_a_broken_hook_is_counted_and_disturbs_no_other(
     with capture_logs() as logs:
         hooks.on_decision(decision("held", by="x"))
         hooks.on_outcome(outcome(Answer.EVICTED))
-    assert value(metrics, OWN + "hook_errors_total", {"hook": "Broken"}) == 2
+        hooks.on_stay(Stay("main", "NodeTaints", Rejection("nodeFit", "it fits nowhere", ())))
+    assert value(metrics, OWN + "hook_errors_total", {"hook": "Broken"}) == 3
     assert value(metrics, OWN + "holds_total", {"gate": "x"}) == 1
     assert evicted(metrics, Result.SUCCESS) == 1
-    assert [log["event"] for log in logs] == ["Hook failed", "Hook failed"]
+    assert [log["event"] for log in logs] == ["Hook failed"] * 3
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from reactive_descheduler.client.listwatch import HttpListWatch
 from reactive_descheduler.client.resources import RESOURCES
 from reactive_descheduler.kit.clock import SystemClock
 
-_NOT_ALLOWED = (401, 403)
+_FORBIDDEN = 403
 
 
 async def read_cluster(kubeconfig: str | None, kinds: Iterable[str]) -> Snapshot:
@@ -32,7 +32,7 @@ async def read_cluster(kubeconfig: str | None, kinds: Iterable[str]) -> Snapshot
                         for found in page.items:
                             snapshot.add(found)
             except ApiStatusError as error:
-                if error.status in _NOT_ALLOWED:
+                if error.status == _FORBIDDEN:
                     error.hint = f"planning needs the verb list on {RESOURCES[kind].plural}"
                 raise
     return snapshot

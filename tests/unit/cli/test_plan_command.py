@@ -169,6 +169,7 @@ def test_a_dump_goes_before_a_kubeconfig_of_the_environment() -> None:
     ("status", "reason", "hint"),
     [
         pytest.param(403, "Forbidden", "list on nodes", id="not allowed"),
+        pytest.param(401, "Unauthorized", "check the kubeconfig", id="wrong token"),
         pytest.param(500, "InternalError", "", id="broken server"),
     ],
 )
@@ -186,3 +187,4 @@ async def test_a_list_that_the_server_refuses(
     assert done.returncode == ExitCode.UNREACHABLE
     assert message == f"error: {status} {reason}: not you"
     assert hint in "".join(hints)
+    assert ("needs the verb" in "".join(hints)) is (status == 403)

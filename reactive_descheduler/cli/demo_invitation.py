@@ -37,7 +37,7 @@ def invite(kubeconfig: Path, pods: Iterable[JsonObject]) -> Invitation:
         (
             (f"kubectl taint node {tainted} retiring=yes:NoSchedule", "its Pods leave at once"),
             (f"kubectl label node {labelled} {DISK_LABEL}-", "the Pods of api ask for it"),
-            ("kubectl scale deployment store --replicas=2", "a budget holds what is left"),
+            ("kubectl scale deployment store --replicas=2", "its budget then lets none go"),
         ),
     )
 

@@ -168,6 +168,10 @@ class Evictions(RuleBasedStateMachine):
         for uid in tuple(core.assumed.pods):
             core.resolve(uid, key=next((k for k in self.run.key_space() if k.unit == (uid,)), None))
         self.run_for(LONGEST_SETTLE + self.run.debounce + seconds)
+        sent = -1
+        while len(self.started) > sent:  # what the last one changed is still being gathered
+            sent = len(self.started)
+            self.run_for(self.run.debounce + 2 * HAIR)
         self.run.check_sound()
         for key in self.run.key_space():
             for candidate in core.loop.evaluate(key).offered:

@@ -21,12 +21,12 @@ from anyio.abc import TaskGroup
 from reactive_descheduler import __version__
 from reactive_descheduler.api.changes import Action, ClusterEvent, WatchEvent
 from reactive_descheduler.api.decoding import Decoder
-from reactive_descheduler.api.errors import ClientError, PolicyError, Problem, Unreachable
+from reactive_descheduler.api.errors import ClientError, PolicyError, Problem
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.app.core import Core, Enduring, Surroundings, build_core
 from reactive_descheduler.app.eviction_events import EvictionEventsHook
-from reactive_descheduler.app.once import OnePass
+from reactive_descheduler.app.once import OnePass, wait_synced
 from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy import (
     budgets_decide,
@@ -235,13 +235,13 @@ class Daemon:
                 tasks.cancel_scope.cancel()
 
     async def run_once(self, sync_within: float) -> PassReport:
-        """Fill the cache, run one full pass, send the last Events, and return what became of it."""
+        """Fill the cache, run one full pass, send the last Events, and return what became of it.
+
+        Raises Unreachable if the cache cannot be filled in so many seconds, or never will be.
+        """
         async with anyio.create_task_group() as tasks:
             self.streams.start(tasks, self._on_crash)
-            with anyio.move_on_after(sync_within):
-                await self.streams.wait_synced()
-            if missing := self.streams.not_synced():
-                raise Unreachable(f"not synced: {', '.join(missing)}")
+            await wait_synced(self.streams, within=sync_within, clock=self._clock)
             self._live = True
             report = await OnePass(self.core, self.core.hooks, clock=self._clock).run()
             await self._events.flush(FLUSH_WITHIN)
@@ -403,14 +403,6 @@ class Daemon:
         return self._missing() or ([] if self._live else ["the first full pass"])
 
     def _on_stream_state(self, statistics: ReflectorStatistics) -> None:
-        if statistics.error:
-            log.warning(
-                "Watch",
-                kind=statistics.kind,
-                synced=statistics.synced,
-                error=statistics.error,
-                hint=statistics.hint,
-            )
         event = ClusterEvent(Action.STREAM_FRESH, ("Stream", "", statistics.kind))
         self.core.dispatcher.wake([event])
 

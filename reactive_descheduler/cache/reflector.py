@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
+from enum import StrEnum
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -24,6 +25,7 @@ from reactive_descheduler.api.errors import (
     ClientError,
     DeschedulerError,
     ExpiredError,
+    Unreachable,
 )
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.kit.backoff import Backoff
@@ -31,6 +33,8 @@ from reactive_descheduler.kit.clock import Clock
 
 log = structlog.get_logger()
 
+WATCH_INTERRUPTED = "Watch interrupted; it is tried again"
+LIST_FAILED = "First list failed; it is tried again"
 SLICE = 0.005
 """Seconds of taking in a list after which the event loop gets its turn."""
 
@@ -96,6 +100,16 @@ class Timing(NamedTuple):
 DEFAULT_TIMING = Timing()
 
 
+class Trouble(StrEnum):
+    """What kind of error stands in the way: whether to wait is of use."""
+
+    NONE = ""
+    DENIED = "denied"
+    """401 or 403: only somebody with more rights mends it."""
+    UNREACHABLE = "unreachable"
+    OTHER = "other"
+
+
 class ReflectorStatistics(NamedTuple):
     kind: str
     synced: bool
@@ -124,6 +138,7 @@ class ReflectorStatistics(NamedTuple):
     """What went wrong last; empty while the watch is open."""
     hint: str
     """What would mend it."""
+    trouble: Trouble
 
 
 class Reflector:
@@ -166,6 +181,7 @@ class Reflector:
         self._opaque: set[tuple[str, str]] = set()
         self._error = ""
         self._hint = ""
+        self._trouble = Trouble.NONE
 
     @property
     def kind(self) -> str:
@@ -196,6 +212,7 @@ class Reflector:
             opaque=len(self._opaque),
             error=self._error,
             hint=self._hint,
+            trouble=self._trouble,
         )
 
     async def run(self) -> None:
@@ -290,7 +307,7 @@ class Reflector:
             self._backoff.reset()
             return 0.0
         self._failed = True
-        self._report("the API server ended the watch at once", "")
+        self._report("the API server ended the watch at once", "", Trouble.OTHER)
         return self._backoff.next()
 
     def _apply(self, event: WatchEvent) -> None:
@@ -317,7 +334,11 @@ class Reflector:
             self._backoff.reset()
         else:
             self._failed = True
-            self._report("no answer from the API server in time", "is it reachable, and awake?")
+            self._report(
+                "no answer from the API server in time",
+                "is it reachable, and awake?",
+                Trouble.UNREACHABLE,
+            )
         return 0.0
 
     def _delay_after(self, error: Exception) -> float:
@@ -325,7 +346,7 @@ class Reflector:
         self._failed = True
         hint = error.hint if isinstance(error, DeschedulerError) else ""
         if self._expired or not isinstance(error, ExpiredError):
-            self._report(str(error) or type(error).__name__, hint)
+            self._report(str(error) or type(error).__name__, hint, _trouble(error))
         match error:
             case ExpiredError():
                 return self._expire()
@@ -382,18 +403,26 @@ class Reflector:
             self._backoff.reset()
             self._expired = 0
         if self._error:
-            self._report("", "")
+            self._report("", "", Trouble.NONE)
 
-    def _report(self, error: str, hint: str) -> None:
+    def _report(self, error: str, hint: str, trouble: Trouble) -> None:
         if error == self._error:
             return
-        self._error, self._hint = error, hint
+        self._error, self._hint, self._trouble = error, hint, trouble
         if error:
-            log.warning("watch interrupted", kind=self.kind, error=error, hint=hint)
+            more = {"hint": hint} if hint else {}
+            what = WATCH_INTERRUPTED if self.synced else LIST_FAILED
+            log.warning(what, kind=self.kind, error=error, **more)
         else:
-            log.info("watch restored", kind=self.kind)
+            log.info("Watch restored", kind=self.kind)
         self._tell()
 
     def _tell(self) -> None:
         if self._on_state is not None:
             self._on_state(self.statistics())
+
+
+def _trouble(error: Exception) -> Trouble:
+    if isinstance(error, ApiStatusError) and error.status in (401, 403):
+        return Trouble.DENIED
+    return Trouble.UNREACHABLE if isinstance(error, Unreachable) else Trouble.OTHER

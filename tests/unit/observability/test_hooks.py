@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from reactive_descheduler.api.changes import Key
+from reactive_descheduler.api.changes import Key, Never
 from reactive_descheduler.api.eviction import (
     Answer,
     Candidate,
@@ -192,7 +192,9 @@ def test_a_broken_hook_is_counted_and_disturbs_no_other(
     with capture_logs() as logs:
         hooks.on_decision(decision("held", by="x"))
         hooks.on_outcome(outcome(Answer.EVICTED))
-        hooks.on_stay(Stay("main", "NodeTaints", Rejection("nodeFit", "it fits nowhere", ())))
+        hooks.on_stay(
+            Stay("main", "NodeTaints", Rejection("nodeFit", "it fits nowhere", (Never("u1"),)))
+        )
     assert value(metrics, OWN + "hook_errors_total", {"hook": "Broken"}) == 3
     assert value(metrics, OWN + "holds_total", {"gate": "x"}) == 1
     assert evicted(metrics, Result.SUCCESS) == 1

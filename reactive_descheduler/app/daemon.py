@@ -217,6 +217,7 @@ class Daemon:
                 ("events", self._events.run),
                 ("clock", watchers.clock),
                 ("cycle", watchers.cycle),
+                ("closed", watchers.closed),
                 ("look-up", watchers.overdue),
                 ("collector", self._collector.run),
                 ("loop-lag", partial(watch_loop_lag, self._on_lag, clock=self._clock)),

@@ -11,6 +11,8 @@ from reactive_descheduler.api.errors import ClientError
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.app.core import Core
 from reactive_descheduler.evictor.assumed import Assumption
+from reactive_descheduler.evictor.gates.bucket import BucketGate
+from reactive_descheduler.evictor.gates.permission import PermissionGate
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.observability.logs import get_logger
 
@@ -21,6 +23,10 @@ LOOK_UP_EVERY = 5.0
 CLOCK_LOOK_EVERY = 1.0
 CYCLE_LOOK_EVERY = 1.0
 DEGRADED_LOOK_EVERY = 5.0
+CLOSED_LOOK_EVERY = 1.0
+CLOSED_FOR = 5.0
+"""Seconds for which everything is held before that is told: a watch that is opened again takes one
+or two."""
 
 
 class Tell(Protocol):
@@ -78,6 +84,26 @@ class Watchers:
                     node_selector=core.policy.node_selector,
                 )
 
+    async def closed(self) -> None:
+        """Say when something holds everything for longer than a moment, and when it no longer
+        does; the rate is none of that."""
+        told = ""
+        since: float | None = None
+        while True:
+            await anyio.sleep(CLOSED_LOOK_EVERY)
+            core, now = self._core(), self._clock.monotonic()
+            closed = _closed(core) if core is not None else None
+            if closed is None:
+                if told and since is not None:
+                    log.info("Evictions go on again", after_seconds=round(now - since))
+                told, since = "", None
+                continue
+            since = now if since is None else since
+            by, reason = closed
+            if by != told and now - since >= CLOSED_FOR:
+                told = by
+                log.warning("Nothing is evicted for the time being", by=by, reason=reason)
+
     async def degraded(self) -> None:
         """Tell of each strategy of which every key fails, once until it works again."""
         told: set[str] = set()
@@ -115,3 +141,14 @@ class Watchers:
             core.resolve(pod.uid, key=assumption.outcome.candidate.key)
         else:
             core.confirm(pod.uid)
+
+
+def _closed(core: Core) -> tuple[str, str] | None:
+    """Return which gate holds everything, and why; the rate does not count."""
+    closed = core.dispatcher.statistics().closed
+    if closed is not None and closed.by != BucketGate.NAME:
+        return closed.by, closed.reason
+    if refusal := core.gates.permission.refusal:
+        # Open only for the one request in a while that tries whether we are allowed by now.
+        return PermissionGate.NAME, f"not allowed to evict: {refusal}"
+    return None

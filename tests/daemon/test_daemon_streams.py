@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from structlog.typing import EventDict
 
+from reactive_descheduler.cache.reflector import WATCH_INTERRUPTED
 from reactive_descheduler.sandbox.faults import Fault
 from tests.builders import Manifest, make_budget, make_namespace, make_node, make_pod
 from tests.daemon.world import AT_ONCE, TAINTS, World, eventually, world
@@ -237,3 +239,83 @@ async def test_what_has_to_do_with_an_object_that_cannot_be_read_stays(case: str
         assert await running.leaving() == gone
         assert sum(int(str(stream(running, kind)["opaque"])) for kind in
                    ("Pod", "Node", "PodDisruptionBudget")) == 1  # fmt: skip
+
+
+STOPPED, RESUMED = "Nothing is evicted for the time being", "Evictions go on again"
+
+
+def lines(logs: list[EventDict], *events: str) -> list[EventDict]:
+    return [line for line in logs if line["event"] in events]
+
+
+async def test_it_is_told_once_that_evictions_stopped_and_once_that_they_go_on(
+    logs: list[EventDict],
+) -> None:
+    async with world() as running:
+        await running.live()
+        for verb in ("watch", "list"):
+            running.fault(Fault(verb=verb, resource="nodes", status=503))
+        running.faults.cut_watches("nodes")
+        await running.rest(200)
+
+        (stopped,) = lines(logs, STOPPED, RESUMED)
+        assert (stopped["log_level"], stopped["by"]) == ("warning", "stale")
+        assert "the watch of Node was cut off" in stopped["reason"]
+        running.faults.clear()
+        await running.rest(60)
+        (_, resumed) = lines(logs, STOPPED, RESUMED)
+        assert resumed["event"] == RESUMED
+        assert 200 <= resumed["after_seconds"] <= 240
+
+
+async def test_a_watch_that_is_opened_again_at_once_is_not_worth_a_word(
+    logs: list[EventDict],
+) -> None:
+    async with world() as running:
+        await running.live()
+        running.faults.cut_watches()
+        await running.rest(30)
+
+        assert lines(logs, STOPPED, RESUMED) == []
+
+
+async def test_that_it_may_not_evict_is_told_once_however_often_it_tries(
+    logs: list[EventDict],
+) -> None:
+    message = 'pods "a" is forbidden: User "x" cannot create resource "pods/eviction"'
+    denied = Fault(verb="create", resource="pods/eviction", status=403, message=message)
+    async with world(faults=[denied]) as running:
+        await running.live()
+        await running.taint("node-1")
+        await running.rest(200)
+        assert denied.hits > 1
+        (stopped,) = lines(logs, STOPPED, RESUMED)
+        assert stopped["by"] == "permission"
+
+        running.faults.active.remove(denied)
+        await running.rest(100)
+        assert [line["event"] for line in lines(logs, STOPPED, RESUMED)] == [STOPPED, RESUMED]
+
+
+async def test_an_interrupted_watch_is_told_in_one_line_with_a_hint_where_there_is_one(
+    logs: list[EventDict],
+) -> None:
+    message = RBAC.format(what="pods", verb="watch")
+    async with world() as running:
+        await running.live()
+        running.fault(Fault(verb="watch", resource="nodes", status=503))
+        running.fault(Fault(verb="watch", resource="pods", status=403, message=message))
+        running.faults.cut_watches("nodes")
+        running.faults.cut_watches("pods")
+        await running.rest(100)
+
+        told = lines(logs, WATCH_INTERRUPTED)
+        refused = {
+            each["kind"]: each
+            for each in told
+            if "injected" in each["error"] or "cannot" in each["error"]
+        }
+        assert len(told) == len({(each["kind"], each["error"]) for each in told})
+        assert "hint" not in refused["Node"]
+        assert "ClusterRole" in refused["Pod"]["hint"]
+        assert {line["event"] for line in logs if "atch" in line["event"]} == {WATCH_INTERRUPTED}

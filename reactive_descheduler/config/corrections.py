@@ -32,17 +32,19 @@ class Correction(StrEnum):
         "strictDocuments",
         "Unknown keys outside args, duplicate keys and unknown metrics sources are ignored; a"
         " document without apiVersion is read as an empty policy.",
-        "They are refused with path, line and hint.",
+        "Unknown keys, duplicate keys, unknown metrics sources and a missing apiVersion are refused,"
+        " with path, line and hint.",
     )
     MISSING_PLUGIN_CONFIG = (
         "missingPluginConfig",
         "A plugin enabled without an entry in pluginConfig stops the process.",
-        "It runs with its default arguments.",
+        "A plugin enabled without an entry in pluginConfig runs with its default arguments.",
     )
     EVICT_ANNOTATION = (
         "evictAnnotation",
         "The evict annotation lifts everything, whatever its value.",
-        'Only "true" lifts, and only protections; facts stay (mirror, static, place, terminating).',
+        'The evict annotation lifts only with the value "true", and only protections; facts stay'
+        " (mirror, static, place, terminating).",
     )
     ONE_OFFER_PER_PASS = (
         "oneOfferPerPass",
@@ -51,8 +53,8 @@ class Correction(StrEnum):
     )
     CORDON_ALONE = (
         "cordonAlone",
-        "The taint that a cordon puts on a node counts like any other: its Pods are evicted.",
-        "A cordon alone is no drain: its Pods stay.",
+        "The taint that a cordon puts on a node counts like any other: the node's Pods are evicted.",
+        "A cordon alone is no drain: the node's Pods stay.",
     )
     NODE_FIT_FALSE = (
         "nodeFitFalse",
@@ -62,7 +64,7 @@ class Correction(StrEnum):
     PODS_WITHOUT_PDB = (
         "podsWithoutPDB",
         "PodsWithoutPDB protects every Pod, since the cache of budgets it asks is always empty.",
-        "It protects the Pods that no PodDisruptionBudget selects.",
+        "PodsWithoutPDB protects the Pods that no PodDisruptionBudget selects.",
     )
 
 

@@ -58,4 +58,6 @@ def test_a_wrong_setting_is_refused_with_a_hint(setting: object, message: str) -
 def test_every_correction_tells_both_outcomes(correction: Correction) -> None:
     assert correction.upstream.endswith(".")
     assert correction.ours.endswith(".")
+    # Each is shown without the other, so neither may point to it.
+    assert not correction.ours.startswith(("It ", "They "))
     assert parse_corrections([str(correction)]) == {correction}

@@ -8,8 +8,10 @@ plugins with blocking calls, always in a thread.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -116,6 +118,7 @@ class LibrarySource:
     async def load(self) -> Target:
         try:
             await run_sync(import_module, "kubernetes_asyncio.config")
+            logging.getLogger("kubernetes_asyncio.config.kube_config").addFilter(_not_raised_too)
             configuration, self._loader = await self._read()
             target = await run_sync(_target, configuration)
         except Exception as error:
@@ -198,8 +201,23 @@ def _target(configuration: Configuration) -> Target:
     return Target(url, tls, server_name=configuration.tls_server_name, proxy=proxy)
 
 
+def _not_raised_too(_: logging.LogRecord) -> bool:
+    """Drop what the library logs of an exception that it raises again: it is told once, by us."""
+    return sys.exc_info()[1] is None
+
+
 def _unusable(kubeconfig: str | None, error: Exception) -> Unreachable:
     place = kubeconfig or "the cluster's configuration"
-    unusable = Unreachable(f"cannot use {place}: {str(error) or type(error).__name__}")
+    unusable = Unreachable(f"cannot use {place}: {_reason(error, place)}")
     unusable.hint = "give --kubeconfig FILE, set KUBECONFIG, or run in a Pod of the cluster"
     return unusable
+
+
+def _reason(error: Exception, place: str) -> str:
+    match error:
+        case OSError(filename=str(file), strerror=str(why)):
+            return why if file == place else f"{file}: {why}"
+        case TypeError() | AttributeError():
+            return "it is no kubeconfig"  # the library takes for granted what kind of data it holds
+        case _:
+            return str(error) or type(error).__name__

@@ -184,9 +184,10 @@ async def test_pod_uses_its_service_account(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        pytest.param(None, "No such file", id="missing"),
+        pytest.param(None, "/config: No such file or directory", id="missing"),
         pytest.param("", "", id="empty"),
-        pytest.param("[1, 2]", "", id="no-mapping"),
+        pytest.param("[1, 2]", "no kubeconfig", id="no-mapping"),
+        pytest.param("garbage", "no kubeconfig", id="text"),
         pytest.param("a: [", "", id="no-yaml"),
         pytest.param("apiVersion: v1\nkind: Config\n", "current-context", id="no-context"),
     ],
@@ -202,6 +203,15 @@ async def test_unusable_kubeconfig_is_named(
     assert str(path) in str(raised.value)
     assert message in str(raised.value)
     assert "--kubeconfig" in raised.value.hint
+
+
+async def test_an_exec_plugin_that_is_missing_is_told_once(
+    kubeconfig: Callable[..., str], caplog: pytest.LogCaptureFixture
+) -> None:
+    user = {"exec": {"apiVersion": _EXEC_API, "command": "nowhere/plugin"}}
+    with pytest.raises(Unreachable, match="nowhere/plugin: No such file"):
+        await connect(kubeconfig("http://127.0.0.1:1", user))
+    assert caplog.messages == []
 
 
 async def test_nowhere_to_connect_to_is_said(

@@ -169,7 +169,7 @@ def test_a_dump_goes_before_a_kubeconfig_of_the_environment() -> None:
     ("status", "reason", "hint"),
     [
         pytest.param(403, "Forbidden", "list on nodes", id="not allowed"),
-        pytest.param(401, "Unauthorized", "check the kubeconfig", id="wrong token"),
+        pytest.param(401, "Unauthorized", "is the token or certificate expired", id="wrong token"),
         pytest.param(500, "InternalError", "", id="broken server"),
     ],
 )

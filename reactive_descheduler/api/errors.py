@@ -4,12 +4,14 @@ DeschedulerError ├── PolicyError          the policy or a setting is wrong
 has to change ├── ClientError          the API server could not be used │   ├── Unreachable      no
 connection, or lost before an answer; retry with backoff │   ├── ApiStatusError   it answered with a
 Status that is no success │   └── ExpiredError     410: the version is too old; list anew ├──
-AmbiguousError       a request was sent and its answer never came: it may have been carried out └──
-SnapshotError        a dump given to `plan` cannot be used
+AmbiguousError       a request was sent and its answer never came: it may have been carried out ├──
+AddressError         nothing can listen there └── SnapshotError        a dump given to `plan` cannot
+be used
 """
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 
@@ -72,6 +74,17 @@ class ApiStatusError(ClientError):
 class ExpiredError(ClientError):
     """Raised for a 410 in any form: as HTTP status, as an ERROR event, as a plain body. Only a new
     list helps."""
+
+
+class AddressError(DeschedulerError):
+    """Raised when nothing can listen at an address: it is taken, forbidden, or none of this
+    machine."""
+
+    def __init__(self, host: str, port: int, error: OSError) -> None:
+        # asyncio words errors of the system itself, with the address once more.
+        number = error.errno or 0
+        why = os.strerror(number) if number > 0 else error.strerror
+        super().__init__(f"cannot listen on {host}, port {port}: {why}")
 
 
 class AmbiguousError(DeschedulerError):

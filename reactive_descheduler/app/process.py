@@ -61,7 +61,8 @@ async def run_daemon(settings: RunSettings) -> None:
     """Run the daemon until SIGTERM or SIGINT.
 
     Raises:
-        OSError: the policy cannot be read, or the port is taken.
+        OSError: the policy cannot be read.
+        AddressError: nothing can listen at the address.
         PolicyError: the policy is refused.
         ClientError: no configuration for the API server, or priority classes cannot be read.
     """

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import click
 
 from reactive_descheduler.api.errors import (
+    AddressError,
     ApiStatusError,
     ClientError,
     DeschedulerError,
@@ -38,7 +39,7 @@ def explain(error: BaseException) -> Failure:
             return Failure(ExitCode.USAGE, [f"error: {error.format_message()}"], "")
         case PolicyError():
             return Failure(ExitCode.USAGE, [f"error: {line}" for line in _lines(error)], error.hint)
-        case SnapshotError():
+        case SnapshotError() | AddressError():
             return Failure(ExitCode.USAGE, [f"error: {_one_line(error)}"], error.hint)
         case ClientError():
             hint = error.hint or _hint(error)

@@ -172,6 +172,7 @@ def command(
 
     import anyio
 
+    from reactive_descheduler.api.errors import AddressError
     from reactive_descheduler.app.process import run_daemon, run_once
     from reactive_descheduler.app.settings import RunSettings
     from reactive_descheduler.kit.clock import SystemClock
@@ -193,7 +194,11 @@ def command(
     )
     if settings.one_pass:
         return _judged(anyio.run(run_once, settings))
-    anyio.run(run_daemon, settings)
+    try:
+        anyio.run(run_daemon, settings)
+    except AddressError as error:
+        error.hint = "choose others with --bind-address and --secure-port; port 0 serves nothing"
+        raise
     return ExitCode.OK
 
 

@@ -43,9 +43,15 @@ def command(*, nodes: int, port: int, kubeconfig_out: str | None) -> None:
 
     import anyio
 
+    from reactive_descheduler.api.errors import AddressError
+
     with TemporaryDirectory(prefix="reactive-descheduler-") as folder:
         path = Path(kubeconfig_out) if kubeconfig_out else Path(folder) / "kubeconfig"
-        anyio.run(_serve, nodes, port, path.absolute())
+        try:
+            anyio.run(_serve, nodes, port, path.absolute())
+        except AddressError as error:
+            error.hint = "choose another with --port; 0 takes a free one"
+            raise
 
 
 async def _serve(nodes: int, port: int, path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import anyio.to_thread
 from aiohttp import web
 
+from reactive_descheduler.api.errors import AddressError
 from reactive_descheduler.observability.metrics import CONTENT_TYPE, Metrics, render_process
 from reactive_descheduler.server.health import Health
 from reactive_descheduler.server.status import Snapshot, render
@@ -43,17 +44,25 @@ async def serve(
 ) -> AsyncIterator[str]:
     """Serve until the block is left, and give the URL that it listens on.
 
-    Port 0 takes a free one. `tls` None: plain HTTP. Raises OSError if the address cannot be had.
+    Port 0 takes a free one. `tls` None: plain HTTP. Raises AddressError if nothing can listen
+    there.
     """
     runner = web.AppRunner(_application(endpoints), access_log=None, shutdown_timeout=GRACE)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        await _listen(web.TCPSite(runner, host, port, ssl_context=tls), host, port)
         bound_host, bound_port, *_ = runner.addresses[0]
         shown = f"[{bound_host}]" if ":" in bound_host else bound_host
         yield f"{'https' if tls else 'http'}://{shown}:{bound_port}"
     finally:
         await runner.cleanup()
+
+
+async def _listen(site: web.TCPSite, host: str, port: int) -> None:
+    try:
+        await site.start()
+    except OSError as error:
+        raise AddressError(host, port, error) from error
 
 
 def _application(endpoints: Endpoints) -> web.Application:

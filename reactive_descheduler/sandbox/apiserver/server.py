@@ -14,6 +14,7 @@ import anyio
 import orjson
 from aiohttp import web
 
+from reactive_descheduler.api.errors import AddressError
 from reactive_descheduler.sandbox.apiserver import (
     binding,
     discovery,
@@ -109,13 +110,19 @@ class ApiServer:
     async def serve(
         self, *, host: str = "127.0.0.1", port: int = 0, ssl_context: ssl.SSLContext | None = None
     ) -> AsyncIterator[int]:
-        """Listen until the block ends; gives the port. Open watches are cut at the end."""
+        """Listen until the block ends; gives the port. Open watches are cut at the end.
+
+        Raises AddressError if the port cannot be had.
+        """
         server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         runner = web.ServerRunner(server, shutdown_timeout=0.5)
         await runner.setup()
         site = web.TCPSite(runner, host, port, ssl_context=ssl_context)
-        await site.start()
         try:
+            try:
+                await site.start()
+            except OSError as error:
+                raise AddressError(host, port, error) from error
             yield cast(int, runner.addresses[0][1])
         finally:
             with anyio.CancelScope(shield=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from reactive_descheduler.api.errors import (
+    AddressError,
     AmbiguousError,
     ApiStatusError,
     PolicyError,
@@ -28,6 +30,12 @@ profiles:
   - name: default
     plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
 """
+KUBECONFIG = {
+    "kubeconfig": "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
+    "contexts: [{name: x, context: {cluster: x, user: x}}]\n"
+    "clusters: [{name: x, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+    "users: [{name: x, user: {}}]\n"
+}
 
 
 class Wrong(NamedTuple):
@@ -111,17 +119,18 @@ WRONG = {
         "--kubeconfig FILE",
         code=ExitCode.UNREACHABLE,
     ),
+    "address of no machine": Wrong(
+        "run --policy-config-file policy --kubeconfig kubeconfig --bind-address foo.invalid",
+        "cannot listen on foo.invalid, port 10258",
+        "--bind-address",
+        files=KUBECONFIG,
+    ),
     "server that is not there": Wrong(
         "plan --policy-config-file policy --kubeconfig kubeconfig",
         "http://127.0.0.1:1",
         "is the address right",
         code=ExitCode.UNREACHABLE,
-        files={
-            "kubeconfig": "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
-            "contexts: [{name: x, context: {cluster: x, user: x}}]\n"
-            "clusters: [{name: x, cluster: {server: 'http://127.0.0.1:1'}}]\n"
-            "users: [{name: x, user: {}}]\n"
-        },
+        files=KUBECONFIG,
     ),
 }
 
@@ -149,7 +158,10 @@ def test_tells_what_is_wrong_in_a_line_and_a_hint(
         pytest.param(PolicyError("p", [Problem("", None, "m")]), ExitCode.USAGE, id="policy"),
         pytest.param(SnapshotError("x"), ExitCode.USAGE, id="dump"),
         pytest.param(FileNotFoundError(2, "gone", "f"), ExitCode.USAGE, id="no file"),
-        pytest.param(OSError(98, "in use"), ExitCode.FAILURE, id="port in use"),
+        pytest.param(OSError(28, "disk full"), ExitCode.FAILURE, id="disk full"),
+        pytest.param(
+            AddressError("localhost", 80, OSError(98, "x")), ExitCode.USAGE, id="port in use"
+        ),
         pytest.param(Unreachable("x"), ExitCode.UNREACHABLE, id="unreachable"),
         pytest.param(ApiStatusError(403, "Forbidden", "x"), ExitCode.UNREACHABLE, id="forbidden"),
         pytest.param(AmbiguousError("x"), ExitCode.FAILURE, id="no answer"),
@@ -166,6 +178,34 @@ def test_each_failure_has_its_exit_code(error: BaseException, code: ExitCode) ->
     failure = explain(error)
     assert failure.code is code
     assert failure.lines
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        pytest.param("sandbox --port PORT", "--port", id="sandbox"),
+        pytest.param(
+            "run --policy-config-file policy --kubeconfig kubeconfig"
+            " --bind-address 127.0.0.1 --secure-port PORT",
+            "--secure-port",
+            id="run",
+        ),
+    ],
+)
+def test_a_port_that_is_taken(
+    command: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"policy": POLICY, **KUBECONFIG}.items():
+        Path(name).write_text(text, encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = CliRunner().invoke(program, command.replace("PORT", port).split())
+    message, hints = done.stderr.splitlines()
+    assert done.exit_code == ExitCode.USAGE
+    assert message == f"error: cannot listen on 127.0.0.1, port {port}: Address already in use"
+    assert hint in hints
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "plan"], ["plan", "--debug"]])

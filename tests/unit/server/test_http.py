@@ -13,6 +13,7 @@ import pytest
 import trustme
 from cryptography import x509
 
+from reactive_descheduler.api.errors import AddressError
 from reactive_descheduler.observability.metrics import BuildInfo, Metrics
 from reactive_descheduler.server.health import Check, Health
 from reactive_descheduler.server.http import Endpoints, serve
@@ -115,9 +116,11 @@ async def test_a_snapshot_that_fails_leaves_the_rest_alive(
     assert "Error handling request" in caplog.text
 
 
-async def test_a_port_in_use_is_an_os_error() -> None:
+async def test_a_port_in_use_is_told_with_the_address() -> None:
     async with listen() as url:
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(
+            AddressError, match="listen on 127.0.0.1, port .*: Address already in use"
+        ):
             async with listen(port=int(url.rpartition(":")[2])):
                 pass
 

@@ -16,13 +16,31 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 
-policy_option = click.option(
+
+def _no_standard_input(_: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value == STDIN:
+        raise click.BadParameter("has to be a file: standard input is read once", param=parameter)
+    return value
+
+
+policy_file_option = click.option(
     "--policy-config-file",
     cls=Option,
     required=True,
     metavar="FILE",
-    help="The DeschedulerPolicy, YAML or JSON.",
+    callback=_no_standard_input,
+    help="The DeschedulerPolicy, YAML or JSON; a file, since it is read again and again.",
 )
+"""For the daemon, which takes up its changes."""
+policy_input_option = click.option(
+    "-f",
+    "--policy-config-file",
+    cls=Option,
+    required=True,
+    metavar="FILE",
+    help="The DeschedulerPolicy, YAML or JSON; `-` is standard input.",
+)
+"""For commands that read it once."""
 output_option = click.option(
     "-o",
     "--output",

@@ -17,7 +17,7 @@ from reactive_descheduler.cli.options import (
     corrections_option,
     input_name,
     output_option,
-    policy_option,
+    policy_input_option,
     read_input,
 )
 from reactive_descheduler.cli.output import print_json, print_table, warn, with_camel_keys
@@ -32,7 +32,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @click.command("plan", cls=Command)
-@policy_option
+@policy_input_option
 @click.option(
     "--kubeconfig", "kubeconfig", cls=Option, metavar="FILE", help="Plan over this cluster."
 )

@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
 
 from reactive_descheduler.cli.group import Command, Option
-from reactive_descheduler.cli.options import corrections_option, input_name, read_input
+from reactive_descheduler.cli.options import (
+    corrections_option,
+    input_name,
+    policy_input_option,
+    read_input,
+)
 from reactive_descheduler.cli.output import print_json
 
 if TYPE_CHECKING:
     from reactive_descheduler.app.rbac import Rule
     from reactive_descheduler.config.corrections import Corrections
 
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+
+class _NameType(click.ParamType[str]):
+    """A name as the API server takes it for a kind of object."""
+
+    name = "name"
+
+    def __init__(self, pattern: str, *, longest: int, such_as: str) -> None:
+        self._pattern = re.compile(pattern)
+        self._longest = longest
+        self._such_as = such_as
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        text = str(value)
+        if len(text) > self._longest or not self._pattern.fullmatch(text):
+            self.fail(f"{text!r} is no name such as {self._such_as}", param, ctx)
+        return text
+
 
 @click.command("rbac", cls=Command)
-@click.option(
-    "-f",
-    "--policy-config-file",
-    cls=Option,
-    required=True,
-    metavar="FILE",
-    help="The DeschedulerPolicy, YAML or JSON; `-` is standard input.",
-)
+@policy_input_option
 @click.option(
     "--namespace",
     cls=Option,
+    type=_NameType(_LABEL, longest=63, such_as="kube-system"),
     default="kube-system",
     show_default=True,
     metavar="NAME",
@@ -35,6 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--service-account",
     cls=Option,
+    type=_NameType(rf"{_LABEL}(\.{_LABEL})*", longest=253, such_as="reactive-descheduler"),
     default="reactive-descheduler",
     show_default=True,
     metavar="NAME",

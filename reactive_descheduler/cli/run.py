@@ -10,7 +10,7 @@ import click
 
 from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.cli.group import Command, Option, switch, variable
-from reactive_descheduler.cli.options import corrections_option, policy_option
+from reactive_descheduler.cli.options import corrections_option, policy_file_option
 
 if TYPE_CHECKING:
     from reactive_descheduler.app.pass_driver import PassReport
@@ -63,7 +63,7 @@ def _no_election(_: click.Context, parameter: click.Parameter, value: bool) -> N
 
 
 @click.command("run", cls=Command)
-@policy_option
+@policy_file_option
 @click.option(
     "--kubeconfig",
     "--client-connection-kubeconfig",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from reactive_descheduler.cli.exit_codes import ExitCode
-from reactive_descheduler.cli.group import Command
+from reactive_descheduler.cli.group import Command, Option
 from reactive_descheduler.cli.options import (
     corrections_option,
     input_name,
@@ -23,10 +24,23 @@ if TYPE_CHECKING:
 
 
 @click.command("validate", cls=Command)
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", required=False)
+@click.option(
+    "-f",
+    "--policy-config-file",
+    cls=Option,
+    metavar="FILE",
+    help="The same, as the other commands have it.",
+)
 @corrections_option
 @output_option
-def command(file: str, corrections: Corrections | None, output: str) -> ExitCode:
+def command(
+    *,
+    file: str | None,
+    policy_config_file: str | None,
+    corrections: Corrections | None,
+    output: str,
+) -> ExitCode:
     """Check a policy FILE (`-` is standard input).
 
     Prints every mistake with path, line and a hint, and exits with 2 if there is one; otherwise
@@ -37,10 +51,11 @@ def command(file: str, corrections: Corrections | None, output: str) -> ExitCode
     from reactive_descheduler.config.load import load_policy
     from reactive_descheduler.strategies import PLUGINS
 
-    text = read_input(file)
+    name = _the_one(file, policy_config_file)
+    text = read_input(name)
     try:
         policy = load_policy(
-            text, source=input_name(file), plugins=PLUGINS, corrections=corrections
+            text, source=input_name(name), plugins=PLUGINS, corrections=corrections
         )
     except PolicyError as refusal:
         if output == "table":
@@ -52,6 +67,17 @@ def command(file: str, corrections: Corrections | None, output: str) -> ExitCode
     else:
         _tell(policy)
     return ExitCode.OK
+
+
+def _the_one(argument: str | None, option: str | None) -> str:
+    context = click.get_current_context()
+    given = context.get_parameter_source("policy_config_file") is ParameterSource.COMMANDLINE
+    if argument is not None and option is not None and given:
+        raise click.UsageError("FILE and --policy-config-file are the same: give one")
+    name = argument if argument is not None else option
+    if name is None:
+        raise click.UsageError("Missing argument 'FILE'")
+    return name
 
 
 def _problems(problems: list[Problem] | tuple[Problem, ...]) -> list[dict[str, object]]:

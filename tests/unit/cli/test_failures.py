@@ -62,6 +62,16 @@ WRONG = {
         "plan --policy-config-file policy --kubeconfig k --snapshot s", "exclude each other"
     ),
     "two standard inputs": Wrong("plan --policy-config-file - --snapshot -", "standard input"),
+    "standard input for a daemon": Wrong(
+        "run --policy-config-file -", "has to be a file", "run --help"
+    ),
+    "validate nothing": Wrong("validate", "Missing argument 'FILE'", "validate --help"),
+    "validate two": Wrong("validate policy -f policy", "give one", "validate --help"),
+    "no namespace": Wrong(
+        "rbac -f policy --namespace A_B", "'A_B' is no name such as kube-system", "rbac --help"
+    ),
+    "no name": Wrong("rbac -f policy --service-account a..b", "'a..b' is no name", "rbac --help"),
+    "too long a namespace": Wrong(f"rbac -f policy --namespace {'a' * 64}", "is no name"),
     "unknown correction": Wrong(
         "validate policy --corrections evictAnotation", "evictAnnotation", "validate --help"
     ),
@@ -229,7 +239,13 @@ def test_a_refused_policy_has_a_line_for_each_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["validate", "plan --policy-config-file", "run --policy-config-file"]
+    "command",
+    [
+        "validate",
+        "validate --policy-config-file",
+        "plan --policy-config-file",
+        "run --policy-config-file",
+    ],
 )
 def test_a_policy_that_is_no_text_is_refused_by_every_command(command: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy"

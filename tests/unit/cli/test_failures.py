@@ -50,7 +50,7 @@ class Wrong(NamedTuple):
 WRONG = {
     "unknown command": Wrong("bogus", "No such command 'bogus'", "--help"),
     "unknown flag": Wrong("plan --bogus", "No such option '--bogus'", "plan --help"),
-    "no policy": Wrong("plan", "Missing option '--policy-config-file'", "plan --help"),
+    "no policy": Wrong("plan", "Missing option '-f' / '--policy-config-file'", "plan --help"),
     "policy that is not there": Wrong(
         "plan --policy-config-file nowhere", "nowhere: No such file or directory"
     ),

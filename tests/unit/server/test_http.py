@@ -118,7 +118,7 @@ async def test_a_snapshot_that_fails_leaves_the_rest_alive(
 
 async def test_a_port_in_use_is_told_with_the_address() -> None:
     async with listen() as url:
-        with pytest.raises(AddressError, match="port [0-9]+: Address already in use"):
+        with pytest.raises(AddressError, match=r"port [0-9]+: Address already in use"):
             async with listen(port=int(url.rpartition(":")[2])):
                 pass
 

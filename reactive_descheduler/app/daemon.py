@@ -342,8 +342,14 @@ class Daemon:
                 self.streams.remove(kind)
             raise PolicyError(policy.source, [problem])
 
-    def _refuse(self, error: str) -> None:
-        log.error("Policy refused; the last good one stays in force", error=error)
+    def _refuse(self, error: OSError | PolicyError) -> None:
+        message = "Policy refused; the last good one stays in force"
+        if isinstance(error, PolicyError):
+            log.error(message, source=error.source, mistakes=len(error.problems))
+            for problem in error.problems:
+                log.error("Mistake in the policy", **_told(problem))
+        else:
+            log.error(message, error=error)
         self.metrics.policy_reloads.labels("refused").inc()
         note = f"policy refused, the last good one stays in force: {error}"
         self._tell("PolicyRefused", note, warning=True)
@@ -354,7 +360,7 @@ class Daemon:
 
     def _warn(self, policy: LoadedPolicy) -> None:
         for problem in policy.warnings:
-            log.warning("Policy", path=problem.path, problem=problem.message, hint=problem.hint)
+            log.warning("Warning about the policy", **_told(problem))
 
     async def _give_up(self, sending: anyio.CancelScope) -> None:
         await self._stop_requested.wait()
@@ -428,6 +434,17 @@ class Daemon:
 
     def _on_gc_pause(self, _cause: str, seconds: float) -> None:
         self.metrics.gc_pause.observe(seconds)
+
+
+def _told(problem: Problem) -> dict[str, object]:
+    """Return a problem as fields of a log line, without those that say nothing."""
+    fields = {
+        "path": problem.path,
+        "line": problem.line,
+        "problem": problem.message,
+        "hint": problem.hint,
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _retire(core: Core) -> None:

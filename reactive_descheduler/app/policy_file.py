@@ -73,7 +73,7 @@ class PolicyFile:
     async def watch(
         self,
         apply: Callable[[LoadedPolicy], Awaitable[None]],
-        refused: Callable[[str], None],
+        refused: Callable[[OSError | PolicyError], None],
     ) -> None:
         """Apply each new content that is good, and tell of each that is not, once. Never returns.
 
@@ -88,7 +88,7 @@ class PolicyFile:
                 if str(error) != self._error:
                     self._refused += 1
                     self._error = str(error)
-                    refused(self._error)
+                    refused(error)
 
     def statistics(self) -> Reloads:
         return Reloads(self._loaded_at, self._reloads, self._refused, self._error)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 import pytest
+from structlog.typing import EventDict
 
 from reactive_descheduler.app.policy_file import LOOK_EVERY
 from reactive_descheduler.sandbox.faults import Fault
@@ -125,6 +126,21 @@ async def test_a_broken_file_is_told_and_the_last_good_policy_stays(
 
         await reload(here, TAINTS + AT_ONCE)
         assert file_of(here)["error"] == ""
+
+
+async def test_each_mistake_of_a_refused_file_is_a_line_of_its_own(logs: list[EventDict]) -> None:
+    broken = TAINTS.replace("RemovePods", "RemovePoods") + "reactive: {resync: soon, brake: {}}\n"
+    async with world() as here:
+        await here.live()
+        await reload(here, broken)
+
+    summary, *mistakes = [line for line in logs if line["log_level"] == "error"]
+    assert summary["event"] == "Policy refused; the last good one stays in force"
+    assert (summary["source"], summary["mistakes"]) == ("policy.yaml", len(mistakes))
+    assert {line["path"] for line in mistakes} >= {"reactive.resync", "reactive.brake"}
+    assert {line["event"] for line in mistakes} == {"Mistake in the policy"}
+    assert all(line["line"] and line["problem"] and line.get("hint", "-") for line in mistakes)
+    assert not [line for line in mistakes if "\n" in str(line)]
 
 
 async def test_a_file_that_is_gone_for_a_moment_changes_nothing() -> None:

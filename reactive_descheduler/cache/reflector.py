@@ -28,6 +28,7 @@ from reactive_descheduler.api.errors import (
     Unreachable,
 )
 from reactive_descheduler.api.meta import KubeObject
+from reactive_descheduler.cache.opaque import OpaqueObjects
 from reactive_descheduler.kit.backoff import Backoff
 from reactive_descheduler.kit.clock import Clock
 
@@ -178,7 +179,7 @@ class Reflector:
         self._failed = False
         self._expired = 0
         self._unreadable = 0
-        self._opaque: set[tuple[str, str]] = set()
+        self._opaque = OpaqueObjects(source.kind)
         self._error = ""
         self._hint = ""
         self._trouble = Trouble.NONE
@@ -253,7 +254,7 @@ class Reflector:
                     if not self.synced:
                         await self._fill(page)
         await self._replace(objects.values(), version)
-        self._opaque = {name for name, each in objects.items() if each.opaque}
+        self._opaque.listed(objects.values())
         self._version = version
         self._in_step = began  # what happened since is for the watch to tell
         self._failed = False
@@ -315,17 +316,8 @@ class Reflector:
             self._last_bookmark = self._clock.monotonic()
         elif event.object is not None:
             self._sink.apply(event)
-            self._count_opaque(event)
+            self._opaque.changed(event)
         self._version = event.resource_version or self._version
-
-    def _count_opaque(self, event: WatchEvent) -> None:
-        found = event.object
-        assert found is not None  # the caller has looked
-        ref = (found.namespace, found.name)
-        if found.opaque and event.type is not WatchEventType.DELETED:
-            self._opaque.add(ref)
-        elif self._opaque:
-            self._opaque.discard(ref)
 
     def _delay_after_silence(self) -> float:
         """Go on at once: the wait is over already. Only a server that never answered is at

@@ -10,7 +10,7 @@ from structlog.typing import EventDict
 from reactive_descheduler.cache.reflector import WATCH_INTERRUPTED
 from reactive_descheduler.sandbox.faults import Fault
 from tests.builders import Manifest, make_budget, make_namespace, make_node, make_pod
-from tests.daemon.world import AT_ONCE, TAINTS, World, eventually, world
+from tests.daemon.world import AT_ONCE, TAINTS, World, eventually, small_cluster, world
 
 RBAC = (
     '{what} is forbidden: User "descheduler" cannot {verb} resource "{what}" in API group "" at the'
@@ -319,3 +319,22 @@ async def test_an_interrupted_watch_is_told_in_one_line_with_a_hint_where_there_
         assert "hint" not in refused["Node"]
         assert "ClusterRole" in refused["Pod"]["hint"]
         assert {line["event"] for line in logs if "atch" in line["event"]} == {WATCH_INTERRUPTED}
+
+
+async def test_what_cannot_be_read_is_told_once_for_each_object(logs: list[EventDict]) -> None:
+    node = make_node("node-3")
+    broken = node | {"status": {**cast(Manifest, node["status"]), "allocatable": {"cpu": "lots"}}}
+    async with world(objects=[*small_cluster(), broken]) as running:
+        await running.live()
+        await running.client.patch("nodes", "node-3", {"metadata": {"labels": {"x": "y"}}})
+        running.faults.cut_watches("nodes")
+        await running.client.patch("nodes", "node-2", {"spec": {"taints": 17}})
+        await running.rest(10)
+
+        told = [line for line in logs if "cannot be read" in line["event"]]
+        assert [(line["kind"], line["name"]) for line in told] == [
+            ("Node", "node-3"),
+            ("Node", "node-2"),
+        ]
+        assert "lots" in told[0]["error"]
+        assert told[0]["log_level"] == "warning"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from typing import Protocol
 
 from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import Candidate, Decision, EvictionOutcome, Held, Rejection
@@ -101,32 +102,44 @@ class Status:
                 "profiles": [profile.name for profile in core.profiles],
                 "corrections": sorted(core.policy.corrections),
                 "warnings": [problem._asdict() for problem in core.policy.warnings],
-                "file": None if self._reloads is None else self._reloads()._asdict(),
+                "file": None if self._reloads is None else _fields(self._reloads()),
             },
-            "streams": [each._asdict() for each in self._streams.statistics()],
+            "streams": self._of_streams(),
             "streamAges": self._streams.ages(),
             "cycleNodes": len(core.cycle),
             "resting": not core.cycle.alive,
-            "queue": core.queue.statistics()._asdict(),
+            "queue": _fields(core.queue.statistics()),
             "bus": self._bus(),
-            "keys": core.parking.statistics()._asdict(),
+            "keys": _fields(core.parking.statistics()),
             "runs": dict(core.loop.runs),
             "failing": [
                 {"strategy": key.strategy, "profile": key.profile, "unit": key.unit, **f._asdict()}
                 for key, f in list(core.loop.failures.items())[:RECENT]
             ],
             "degraded": self.degraded(),
-            "evictions": core.evictions.statistics()._asdict(),
+            "evictions": _fields(core.evictions.statistics()),
             "closed": _held(dispatcher.closed),
             "inFlight": [_told(entry.candidate) for entry in core.evictions.in_flight()],
             "held": [{**_told(e.candidate), **(_held(e.held) or {})} for e in held[:RECENT]],
             **self._staying(),
             "assumedGoing": len(core.assumed.pods),
-            "bucket": core.bucket.statistics()._asdict(),
+            "bucket": _fields(core.bucket.statistics()),
             "lanesInFlight": core.gates.lane.in_flight,
             "recentDecisions": self._recent.decisions(),
             "recentOutcomes": self._recent.outcomes(),
         }
+
+    def _of_streams(self) -> list[dict[str, object]]:
+        """A time on the monotonic clock says nothing outside: ages in seconds do."""
+        now = self._core.clock.monotonic()
+        shown = []
+        for each in self._streams.statistics():
+            fields = _fields(each)
+            for name, time in (("lastByte", each.last_byte), ("inStep", each.in_step)):
+                del fields[name]
+                fields[f"{name}Age"] = None if time is None else now - time
+            shown.append(fields)
+        return shown
 
     def _staying(self) -> dict[str, object]:
         """Return who is placed wrong and stays, and why; apart, how many are only not due yet."""
@@ -170,7 +183,7 @@ class Status:
             {"action": action, "strategy": strategy, "keys": count}
             for (action, strategy), count in bus.keys.items()
         ]
-        return {**bus._asdict(), "keys": keys}
+        return {**_fields(bus), "keys": keys}
 
     def degraded(self) -> list[str]:
         """Return the strategies of which every key fails."""
@@ -255,6 +268,20 @@ class Gauges:
         self._before[what] = count
         # A reloaded policy counts from 0 again.
         return count - before if count >= before else count
+
+
+class _Fields(Protocol):
+    def _asdict(self) -> dict[str, object]: ...
+
+
+def _fields(statistics: _Fields) -> dict[str, object]:
+    """Return a named tuple under names as the rest of the page has them."""
+    return {_camel(name): value for name, value in statistics._asdict().items()}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 def _told(candidate: Candidate) -> dict[str, object]:

@@ -159,3 +159,25 @@ async def test_why_a_pod_stays_is_logged_when_it_is_news(logs: list[EventDict]) 
         await running.taint("node-1")
         await running.rest(1)
         assert [each["by"] for each in stays()] == ["FailedBarePods", "mirrorPod", "mirrorPod"]
+
+
+async def test_names_are_spelt_in_one_way_and_times_can_be_understood() -> None:
+    async with world() as running:
+        await running.live()
+        await running.rest(5)
+        status = shown(running)
+
+    assert not [name for name in _names(status) if "_" in name]
+    for stream in status["streams"]:
+        assert 0 <= stream["lastByteAge"] <= 30
+        assert 0 <= stream["inStepAge"] <= 30
+    assert status["policy"]["file"]["loadedAt"] == "2026-01-01T00:00:00Z"
+
+
+def _names(value: Any) -> set[str]:
+    """Return the names of all fields but of those that are data: actions of cluster events."""
+    if isinstance(value, list):
+        return set().union(*map(_names, value))
+    if not isinstance(value, dict):
+        return set()
+    return set(value).union(*(_names(each) for name, each in value.items() if name != "events"))

@@ -23,6 +23,8 @@ log = structlog.get_logger()
 
 CONTROLLER = "sigs.k8s.io.descheduler"
 """Upstream's name, by which people's queries and alerts find these Events."""
+INSTANCE = "reactive-descheduler"
+"""What the reporting instance begins with: it tells ours from the established descheduler's."""
 ACTION = "Descheduled"
 CAPACITY = 1000
 """Events remembered at most, waiting or sent."""
@@ -94,7 +96,7 @@ class EventRecorder:
         """`instance`: the host's name, which tells several deschedulers apart."""
         self._connection = connection
         self._clock = clock
-        self._instance = f"{CONTROLLER}-{instance}"[:128]
+        self._instance = f"{INSTANCE}-{instance}"[:128]
         self._capacity = capacity
         self._known: OrderedDict[_Content, _Series] = OrderedDict()
         self._waiting: OrderedDict[_Content, None] = OrderedDict()

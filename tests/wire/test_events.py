@@ -53,7 +53,7 @@ async def test_event_says_what_was_done_to_which_pod(server: ApiServer, clock: M
         "metadata": {"namespace": "shop"},
         "eventTime": "2026-03-01T12:00:00.000250Z",
         "reportingController": "sigs.k8s.io.descheduler",
-        "reportingInstance": "sigs.k8s.io.descheduler-host-1",
+        "reportingInstance": "reactive-descheduler-host-1",
         "action": "Descheduled",
         "type": "Normal",
         "reason": "PodLifeTime",

@@ -5,6 +5,10 @@ arrival of the request at a loopback proxy in front of the API server. Against a
 watch line sent to the arrival at the stub. Debounce and settle are 0, all Pods of the node but one
 tolerate the taint. The cluster is idle but for --load updates a second of those Pods' statuses, on
 the real server. Exit 1 if a limit is passed, or the load was not reached.
+
+Against the stub the bare client of `floor.py` is measured too, in turn. The limits hold for a
+machine
+on which it takes FLOOR; where it takes longer, they are longer by as much.
 """
 
 from __future__ import annotations
@@ -12,8 +16,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import sys
 import tempfile
 import time
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -27,7 +33,7 @@ from tests.benchmarks.stub_server import stub_trial
 from tests.e2e.descheduler import running_descheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
 WARM_UP = 10
@@ -50,6 +56,14 @@ reactive:
   rateLimit: {evictionsPerSecond: 1000, burst: 1000}
   limits: {window: 1s, perWorkload: 1000}
 """
+
+
+class Program(Protocol):
+    """Starts what is measured."""
+
+    def __call__(
+        self, *, policy: Path, kubeconfig: Path, log: Path
+    ) -> AbstractAsyncContextManager[object]: ...
 
 
 class Trial(Protocol):
@@ -76,6 +90,9 @@ class Limit:
     target: float
     fail: float
 
+    def times(self, factor: float) -> Limit:
+        return Limit(round(self.target * factor, 2), round(self.fail * factor, 2))
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -94,11 +111,17 @@ SUBJECTS = {
 
 
 UNDER_LOAD = {"p50": Limit(25, 25), "p99": Limit(150, 150)}
+FLOOR = 1.15
+"""Milliseconds that the bare client took (p50) where the stub's limits were set."""
+ROUNDS = 4
+"""In so many rounds the descheduler and the bare client take turns."""
 REACHED = 0.95
 """Share of the load asked for from which on it counts as reached."""
 
 
-async def measure(subject: Subject, *, count: int, load: int) -> tuple[list[float], Load | None]:
+async def measure(
+    subject: Subject, *, count: int, load: int, program: Program = running_descheduler
+) -> tuple[list[float], Load | None]:
     """Milliseconds of `count` samples, in their order, and the load if there was one.
 
     Raises TimeoutError if a sample takes 30 s.
@@ -110,9 +133,7 @@ async def measure(subject: Subject, *, count: int, load: int) -> tuple[list[floa
         policy.write_text(POLICY)
         async with (
             subject.trial(arrivals, directory) as trial,
-            running_descheduler(
-                policy=policy, kubeconfig=trial.kubeconfig, log=directory / "run.log"
-            ),
+            program(policy=policy, kubeconfig=trial.kubeconfig, log=directory / "run.log"),
         ):
             for _ in range(WARM_UP):
                 await _sample(trial, arrivals)
@@ -121,6 +142,38 @@ async def measure(subject: Subject, *, count: int, load: int) -> tuple[list[floa
             async with under_load(trial.direct, rate=load, app=FILLER) as reached:
                 samples = [await _sample(trial, arrivals) for _ in range(count)]
             return samples, reached
+
+
+async def measure_beside_floor(subject: Subject, *, count: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of the descheduler and of the bare client, measured in turn."""
+    samples: list[float] = []
+    floor: list[float] = []
+    for _ in range(ROUNDS):
+        each = max(1, count // ROUNDS)
+        samples += (await measure(subject, count=each, load=0))[0]
+        floor += (await measure(subject, count=each, load=0, program=running_floor))[0]
+    return samples, floor
+
+
+@asynccontextmanager
+async def running_floor(*, policy: Path, kubeconfig: Path, log: Path) -> AsyncIterator[None]:
+    """Run the bare client for the length of a block; it knows no policy."""
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.benchmarks.floor",
+            str(kubeconfig),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 async def _sample(trial: Trial, arrivals: Arrivals) -> float:
@@ -167,7 +220,14 @@ def main(server: str, count: int | None, load: int, output: str) -> None:
         raise click.UsageError("--load goes with --server=real")
     subject = SUBJECTS[server]
     allowed = UNDER_LOAD if load else subject.limits
-    samples, reached = asyncio.run(measure(subject, count=count or subject.count, load=load))
+    floor = 0.0
+    reached: Load | None = None
+    if server == "stub":
+        samples, bare = asyncio.run(measure_beside_floor(subject, count=count or subject.count))
+        floor = percentiles(bare)["p50"]
+        allowed = {name: limit.times(max(1.0, floor / FLOOR)) for name, limit in allowed.items()}
+    else:
+        samples, reached = asyncio.run(measure(subject, count=count or subject.count, load=load))
     found = percentiles(samples)
     passed = all(found[name] < limit.fail for name, limit in allowed.items()) and (
         reached is None or reached.updates_a_second >= load * REACHED
@@ -177,6 +237,8 @@ def main(server: str, count: int | None, load: int, output: str) -> None:
             name: {"target": limit.target, "fail": limit.fail} for name, limit in allowed.items()
         }
         report = {"server": server, "samples": len(samples), "milliseconds": found}
+        if floor:
+            report["floor"] = {"p50": floor, "ratio": round(found["p50"] / floor, 2)}
         if reached is not None:
             report["load"] = {
                 "updatesASecond": round(reached.updates_a_second, 1),
@@ -187,6 +249,11 @@ def main(server: str, count: int | None, load: int, output: str) -> None:
         click.echo(f"taint to eviction request, {server}, {len(samples)} samples")
         for name, value in found.items():
             click.echo(f"  {name:<4}{value:9.2f} ms  {_verdict(value, allowed.get(name))}")
+        if floor:
+            click.echo(
+                f"  a bare client takes {floor:.2f} ms (p50), {FLOOR} where the limits were set; "
+                f"the descheduler {found['p50'] / floor:.2f} times as long"
+            )
         if reached is not None:
             click.echo(
                 f"  under {reached.updates_a_second:.0f} Pod updates a second ({load} asked for), "

@@ -32,8 +32,8 @@ class Correction(StrEnum):
         "strictDocuments",
         "Unknown keys outside args, duplicate keys and unknown metrics sources are ignored; a"
         " document without apiVersion is read as an empty policy.",
-        "Unknown keys, duplicate keys, unknown metrics sources and a missing apiVersion are refused,"
-        " with path, line and hint.",
+        "Unknown keys, duplicate keys, unknown metrics sources and a missing apiVersion are"
+        " refused, with path, line and hint.",
     )
     MISSING_PLUGIN_CONFIG = (
         "missingPluginConfig",
@@ -53,7 +53,8 @@ class Correction(StrEnum):
     )
     CORDON_ALONE = (
         "cordonAlone",
-        "The taint that a cordon puts on a node counts like any other: the node's Pods are evicted.",
+        "The taint that a cordon puts on a node counts like any other: the node's Pods are"
+        " evicted.",
         "A cordon alone is no drain: the node's Pods stay.",
     )
     NODE_FIT_FALSE = (

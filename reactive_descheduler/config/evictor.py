@@ -178,10 +178,7 @@ class DefaultEvictorArguments(Arguments):
     @model_validator(mode="after")
     def _old_or_new(self) -> Self:
         if self._new_style and (old := [key for key, is_on in self._old_flags().items() if is_on]):
-            raise ValueError(
-                f"{', '.join(old)} and podProtections exclude each other; list the protection in"
-                " podProtections.defaultDisabled or extraEnabled instead"
-            )
+            raise ValueError(_clash(old))
         return self
 
     @property
@@ -223,6 +220,25 @@ class DefaultEvictorArguments(Arguments):
             "ignorePvcPods": self.ignore_pvc_pods,
             "ignorePodsWithoutPDB": self.ignore_pods_without_pdb,
         }
+
+
+def clash_in(document: Mapping[str, object]) -> str:
+    """Say whether a document mixes old flags and podProtections, whatever else is wrong with it.
+
+    Its model says so only once each value is right by itself.
+    """
+    match document:
+        case {"podProtections": {"defaultDisabled": [_, *_]} | {"extraEnabled": [_, *_]}}:
+            old = [key for key in _OLD_FLAGS if document.get(key) is True]
+            return _clash(old) if old else ""
+    return ""
+
+
+def _clash(old: list[str]) -> str:
+    return (
+        f"{', '.join(old)} and podProtections exclude each other; list the protection in"
+        " podProtections.defaultDisabled or extraEnabled instead"
+    )
 
 
 _OLD_FLAGS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -61,9 +62,26 @@ def validation_findings(
         hint, unknown = "", details["type"] == "extra_forbidden"
         if unknown:
             hint = close_match(str(location[-1]), _keys(_model_at(model, location[:-1])))
+        elif isinstance(details["input"], str):
+            hint = _text_hint(details, details["input"])
         yield Finding(path, _message(details), hint, unknown)
 
 
+def _text_hint(details: ErrorDetails, text: str) -> str:
+    """Say what would mend a text that is none of those allowed, or that should be no text."""
+    kind = details["type"]
+    if kind == "literal_error":
+        return close_match(text, re.findall("'([^']*)'", details["ctx"]["expected"]))
+    pattern = _UNQUOTED.get(kind)
+    return "without quotes" if pattern and re.fullmatch(pattern, text) else ""
+
+
+_UNQUOTED = {
+    "int_type": r"-?\d+",
+    "float_type": r"-?\d+(\.\d+)?",
+    "bool_type": "true|false",
+}
+"""What a text holds that would be right as what it looks like, by the type that is asked for."""
 _MESSAGES = {
     "extra_forbidden": "unknown key",
     "missing": "is required",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from pydantic import ValidationError
 
 from .corrections import Correction
-from .evictor import DefaultEvictorArguments
+from .evictor import DefaultEvictorArguments, clash_in
 from .findings import Finding, close_match, selector_findings, validation_findings
 from .loaded import LoadedPlugin, LoadedProfile, PluginSpec
 
@@ -68,9 +68,10 @@ class ProfileReader:
         try:
             arguments = spec.arguments.read(document)
         except ValidationError as error:
-            self._findings.refuse(
-                validation_findings(error, spec.arguments, document, (*path, "args"))
-            )
+            at = (*path, "args")
+            self._findings.refuse(validation_findings(error, spec.arguments, document, at))
+            if spec is EVICTOR_SPEC and (clash := clash_in(document)):
+                self._findings.refuse([Finding(at, clash)])
             return None
         if isinstance(arguments, DefaultEvictorArguments):
             self._doubtful(arguments, (*path, "args"))

@@ -109,11 +109,20 @@ def test_a_good_document_is_loaded_without_a_word(load: Load, text: str) -> None
         ("profiles: 5", "profiles", 3, "must be a list"),
         ("profiles:\n- 5", "profiles[0]", 4, "must be a mapping"),
         ("profiles: [{name: 5}]", "profiles[0].name", 3, "must be text, not 5"),
-        ("maxNoOfPodsToEvictTotal: '1'", "maxNoOfPodsToEvictTotal", 3, "whole number"),
+        ("maxNoOfPodsToEvictTotal: '1'", "maxNoOfPodsToEvictTotal", 3,
+         "whole number, not '1' without quotes"),
         ("maxNoOfPodsToEvictTotal: 1.5", "maxNoOfPodsToEvictTotal", 3, "whole number"),
         ("maxNoOfPodsToEvictPerNode: -1", "maxNoOfPodsToEvictPerNode", 3, "at least 0"),
         ("maxNoOfPodsToEvictPerNode: true", "maxNoOfPodsToEvictPerNode", 3, "whole number"),
         ("evictionFailureEventNotification: 'yes'", "evictionFailureEventNotification", 3, "true"),
+        ("evictionFailureEventNotification: 'true'", "evictionFailureEventNotification", 3,
+         "without quotes"),
+        ("profiles: [{pluginConfig: [{name: DefaultEvictor, args: {podProtections:"
+         " {extraEnabled: [PodsWithPVCs]}}}]}]",
+         "profiles[0].pluginConfig[0].args.podProtections.extraEnabled[0]", 3,
+         "did you mean PodsWithPVC?"),
+        ("reactive: {rateLimit: {evictionsPerSecond: '2.5'}}",
+         "reactive.rateLimit.evictionsPerSecond", 3, "without quotes"),
         ("nodeSelector: a in (b", "nodeSelector", 3, "a in (b"),
         ("nodeSelector: {a: b}", "nodeSelector", 3, "must be text"),
         ("profiles: [{pluginConfig: [{name: Nope}]}]", "profiles[0].pluginConfig[0].name", 3,
@@ -226,6 +235,30 @@ def test_what_has_no_effect_is_warned_of(load: Load, text: str, path: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        pytest.param(PLAIN, [], id="busy"),
+        pytest.param("profiles: []\n", ["profiles"], id="no profile"),
+        pytest.param(PLAIN + "- {name: q}\n", ["profiles[1]"], id="no strategy"),
+        pytest.param(
+            PLAIN + "maxNoOfPodsToEvictPerNode: 0\nmaxNoOfPodsToEvictPerNamespace: 0\n"
+            "maxNoOfPodsToEvictTotal: 0\n",
+            [
+                "maxNoOfPodsToEvictPerNode",
+                "maxNoOfPodsToEvictPerNamespace",
+                "maxNoOfPodsToEvictTotal",
+            ],
+            id="limits of 0",
+        ),
+    ],
+)
+def test_a_policy_tells_what_in_it_can_evict_nothing(
+    load: Load, text: str, paths: list[str]
+) -> None:
+    assert [problem.path for problem in load(text).idle] == paths
+
+
+@pytest.mark.parametrize(
     ("head", "said"),
     [
         ("", "empty"),
@@ -303,6 +336,16 @@ reactive: {resync: x}
         (14, "profiles[0].plugins.deschedule.enabled[0]"),
         (15, "reactive.resync"),
     ]
+
+
+@pytest.mark.parametrize("name", ["PodsWithPVC", "PodsWithPVCs"])
+def test_old_and_new_protections_clash_also_beside_a_typo(refuse: Refuse, name: str) -> None:
+    problems = refuse(
+        "profiles: [{pluginConfig: [{name: DefaultEvictor, args: {ignorePvcPods: true,"
+        f" podProtections: {{extraEnabled: [{name}]}}}}}}]}}]"
+    )
+    clashes = [each for each in problems if "ignorePvcPods and podProtections" in each.message]
+    assert [each.path for each in clashes] == ["profiles[0].pluginConfig[0].args"]
 
 
 def test_a_mistake_below_a_key_written_twice_is_told_too(refuse: Refuse) -> None:

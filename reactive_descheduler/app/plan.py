@@ -248,8 +248,8 @@ def _due(rejection: Rejection) -> datetime | None:
 
 
 def _warnings(policy: LoadedPolicy, snapshot: Snapshot, nodes: CycleNodes) -> Iterator[str]:
-    if not policy.profiles:
-        yield "the policy has no profile, so nothing is evicted"
+    for path, _, message, _ in policy.idle:
+        yield f"{path}: {message}"
     if not nodes.alive:
         total = len(snapshot.lister.nodes())
         selected = " and selected by the policy's nodeSelector" if policy.node_selector else ""

@@ -87,7 +87,7 @@ def _problems(problems: list[Problem] | tuple[Problem, ...]) -> list[dict[str, o
 def _valid(policy: LoadedPolicy) -> dict[str, object]:
     return {
         "valid": True,
-        "warnings": _problems(policy.warnings),
+        "warnings": _problems([*policy.warnings, *policy.idle]),
         "corrections": sorted(policy.corrections),
         "profiles": [
             {
@@ -104,8 +104,8 @@ def _tell(policy: LoadedPolicy) -> None:
     from reactive_descheduler.api.errors import PolicyError
     from reactive_descheduler.config.corrections import Correction
 
-    if policy.warnings:
-        for line in str(PolicyError(policy.source, list(policy.warnings))).splitlines():
+    if warnings := [*policy.warnings, *policy.idle]:
+        for line in str(PolicyError(policy.source, warnings)).splitlines():
             warn(line)
     click.echo(f"{policy.source}: valid")
     for profile in policy.profiles:

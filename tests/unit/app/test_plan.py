@@ -162,7 +162,7 @@ def test_what_a_budget_would_refuse_counts_for_no_limit() -> None:
                 plugins=PLUGINS,
             ),
             (),
-            "the policy has no profile",
+            "profiles: there is none, so nothing is evicted",
             id="no profile",
         ),
         pytest.param(

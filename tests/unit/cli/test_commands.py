@@ -43,6 +43,15 @@ def test_validate_reads_standard_input_and_warns() -> None:
     assert done.stderr.startswith("warning: standard input:3: bogus")
 
 
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_validate_warns_of_what_evicts_nothing(output: str) -> None:
+    text = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nprofiles: []\n"
+    arguments = ["validate", "--policy-config-file", "-", "-o", output]
+    done = CliRunner().invoke(program, arguments, input=text)
+    assert done.exit_code == 0
+    assert "there is none, so nothing is evicted" in done.output
+
+
 @pytest.mark.parametrize(("bogus", "valid"), [("", True), ("bogus: 1\n", False)])
 def test_validate_as_data(bogus: str, valid: bool) -> None:
     text = "kind: DeschedulerPolicy\napiVersion: descheduler/v1alpha2\n" + bogus

@@ -14,6 +14,7 @@ import pytest
 from tests.contract.live import live_at, live_in_sandbox
 from tests.contract.world import Endpoint, World, endpoint_of, sandbox_endpoint, world_at
 from tests.controlplane.cluster import missing_binaries, running
+from tests.controlplane.given import NEEDS_ITS_OWN, given
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -25,6 +26,8 @@ KINDS = ["sandbox", pytest.param("real", marks=pytest.mark.e2e)]
 
 @pytest.fixture(scope="session")
 def real_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    if given():
+        pytest.skip(NEEDS_ITS_OWN)
     if missing := missing_binaries():
         pytest.skip(f"no control plane: {', '.join(missing)} not built")
     directory = tmp_path_factory.mktemp("contract")
@@ -44,6 +47,8 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 
 @pytest.fixture(scope="session")
 def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    if given():
+        pytest.skip(NEEDS_ITS_OWN)
     if missing := missing_binaries():
         pytest.skip(f"no control plane: {', '.join(missing)} not built")
     with running(tmp_path_factory.mktemp("contract-live")) as plane:

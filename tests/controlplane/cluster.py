@@ -71,6 +71,11 @@ class ControlPlane:
     processes: list[subprocess.Popen[bytes]]
     """Those of `components`, in the same order."""
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it was started for us: then it may be stopped, and nobody else is in it."""
+        return any(component.name == "apiserver" for component in self.components)
+
     def kubeconfig(self, user: str = "admin") -> Path:
         """Path of a user's kubeconfig: `admin`, or `nobody` who has no rights."""
         return self.directory / f"{user}.kubeconfig"
@@ -85,7 +90,7 @@ class ControlPlane:
         """Start what was killed: same port, same state; returns once it is ready."""
         at = self._index(name)
         component = self.components[at]
-        self.processes[at] = _spawn(self.directory, component)
+        self.processes[at] = spawn(self.directory, component)
         _wait_ready(
             self.directory,
             component,
@@ -155,7 +160,7 @@ def start(directory: Path, *, components: Collection[str] = tuple(PROGRAMS)) -> 
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for component in wanted:
-            process = _spawn(directory, component)
+            process = spawn(directory, component)
             processes.append(process)
             _wait_ready(directory, component, process=process, trust=trust, token=tokens["admin"])
     except BaseException:
@@ -202,7 +207,6 @@ def _components(directory: Path, ports: list[int]) -> list[Component]:
     ]
     # No wait for a lease, and not the default rate limits of 20 or 50 requests a second.
     client = ["--leader-elect=false", "--kube-api-qps=300", "--kube-api-burst=600"]
-    stages = [*sorted((BINARIES / "stages").glob("*.yaml")), OUR_STAGES]
     server = f"https://127.0.0.1:{api}"
     return [
         Component(
@@ -271,19 +275,26 @@ def _components(directory: Path, ports: list[int]) -> list[Component]:
             ],
             [f"https://127.0.0.1:{scheduler}/readyz"],
         ),
-        Component(
-            "kwok",
-            [
-                f"--kubeconfig={at}/admin.kubeconfig",
-                "--manage-all-nodes",
-                "--node-lease-duration-seconds=40",
-                *(f"--config={stage}" for stage in stages),
-            ],
-        ),
+        kwok(directory, "--manage-all-nodes"),
     ]
 
 
-def _spawn(directory: Path, component: Component) -> subprocess.Popen[bytes]:
+def kwok(directory: Path, *whose: str) -> Component:
+    """The kubelet of the nodes that the flags `whose` choose, as the administrator."""
+    stages = [*sorted((BINARIES / "stages").glob("*.yaml")), OUR_STAGES]
+    return Component(
+        "kwok",
+        [
+            f"--kubeconfig={directory}/admin.kubeconfig",
+            *whose,
+            "--node-lease-duration-seconds=40",
+            *(f"--config={stage}" for stage in stages),
+        ],
+    )
+
+
+def spawn(directory: Path, component: Component) -> subprocess.Popen[bytes]:
+    """Start a component's process; `stop` finds it again."""
     binary = BINARIES / PROGRAMS[component.name]
     with (directory / f"{component.name}.log").open("wb") as log:
         # A session of its own: an interrupt on the terminal is for whoever started the plane,

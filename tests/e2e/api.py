@@ -6,10 +6,11 @@ import asyncio
 import base64
 import json
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -158,22 +159,40 @@ class Access:
 
     server: str
     trust: ssl.SSLContext
+    """Carries the client's certificate too, if there is one."""
     token: str
+    """Empty where the certificate says who it is."""
 
 
 def read_kubeconfig(path: Path) -> Access:
-    """Read the first cluster and user of a kubeconfig, which carries a token and a CA."""
+    """Read the first cluster and user of a kubeconfig: a token, or a client certificate.
+
+    Raises ValueError if it has neither: programs and passwords are not supported.
+    """
     document = yaml.safe_load(path.read_text())
-    cluster = document["clusters"][0]["cluster"]
-    inline = cluster.get("certificate-authority-data")
-    return Access(
-        server=cluster["server"],
-        trust=ssl.create_default_context(
-            cafile=cluster.get("certificate-authority"),
-            cadata=base64.b64decode(inline).decode() if inline else None,
-        ),
-        token=document["users"][0]["user"]["token"],
-    )
+    cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+    with ExitStack() as stack:
+        authority = _file(cluster, "certificate-authority", path.parent, stack)
+        certificate = _file(user, "client-certificate", path.parent, stack)
+        key = _file(user, "client-key", path.parent, stack)
+        trust = ssl.create_default_context(cafile=authority)
+        if certificate is not None:
+            trust.load_cert_chain(certificate, key)
+    token = user.get("token", "")
+    if not token and certificate is None:
+        raise ValueError(f"{path}: neither a token nor a client certificate")
+    return Access(server=cluster["server"], trust=trust, token=token)
+
+
+def _file(entry: Mapping[str, str], key: str, directory: Path, stack: ExitStack) -> Path | None:
+    """The file that a kubeconfig names; or one of its embedded data, for as long as the stack."""
+    if data := entry.get(f"{key}-data"):
+        # Python's TLS takes keys from files only; nobody else can read a temporary one.
+        file = stack.enter_context(NamedTemporaryFile())  # noqa: SIM115 - the stack closes it
+        file.write(base64.b64decode(data))
+        file.flush()
+        return Path(file.name)
+    return directory / entry[key] if entry.get(key) else None
 
 
 @asynccontextmanager
@@ -181,7 +200,7 @@ async def connect(access: Access) -> AsyncIterator[Api]:
     """A client of one API server as one user."""
     async with aiohttp.ClientSession(
         access.server,
-        headers={"Authorization": f"Bearer {access.token}"},
+        headers={"Authorization": f"Bearer {access.token}"} if access.token else {},
         connector=aiohttp.TCPConnector(ssl=access.trust),
         timeout=TIMEOUT,
         read_bufsize=1 << 20,  # a watch line longer than twice this would be refused

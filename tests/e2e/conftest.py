@@ -1,4 +1,7 @@
-"""One real control plane for all end-to-end tests, with four nodes in two zones."""
+"""One real control plane for all end-to-end tests, with four nodes in two zones.
+
+Or a cluster that is there already, whose kubeconfig the variable E2E_KUBECONFIG names.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.controlplane.cluster import BINARIES, ControlPlane, missing_binaries, running
+from tests.controlplane.given import NEEDS_ITS_OWN, OURS, SELECTOR, given, joined
 from tests.e2e.api import Access, Api, connect, eventually, read_kubeconfig
 from tests.e2e.objects import ZONES, make_node
+from tests.e2e.policies import limited, make_policy
 from tests.e2e.scene import COLLECTIONS, Scene
-from tests.e2e.witness import watching
+from tests.e2e.witness import NAMESPACES, watching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -35,9 +40,17 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     if missing := missing_binaries():
         why = "./scripts/control-plane build" if shutil.which("go") else "Go is not installed"
         pytest.skip(f"no control plane, {', '.join(missing)} not built: {why}")
-    with running(tmp_path_factory.mktemp("control-plane")) as plane:
+    directory, kubeconfig = tmp_path_factory.mktemp("control-plane"), given()
+    with joined(kubeconfig, directory) if kubeconfig else running(directory) as plane:
         _add_nodes(plane)
         yield plane
+
+
+@pytest.fixture
+def own_control_plane(control_plane: ControlPlane) -> None:
+    """For tests that restart it, know its users, or put there what others may have there."""
+    if not control_plane.is_ours:
+        pytest.skip(NEEDS_ITS_OWN)
 
 
 def _add_nodes(plane: ControlPlane) -> None:
@@ -46,7 +59,7 @@ def _add_nodes(plane: ControlPlane) -> None:
     kubectl(plane, "create", "-f", "-", stdin=json.dumps(document))
     deadline = time.monotonic() + NODES_WITHIN
     while time.monotonic() < deadline:
-        found = json.loads(kubectl(plane, "get", "nodes", "-o", "json"))["items"]
+        found = json.loads(kubectl(plane, "get", "nodes", "-l", SELECTOR, "-o", "json"))["items"]
         ready = [
             node
             for node in found
@@ -119,9 +132,9 @@ async def namespace(api: Api) -> AsyncIterator[str]:
 @asynccontextmanager
 async def a_namespace(api: Api) -> AsyncIterator[str]:
     """A namespace for the length of a block; it ends once no Pod is left in it."""
-    name = f"e2e-{secrets.token_hex(4)}"
+    name = f"{NAMESPACES}{secrets.token_hex(4)}"
     path = f"/api/v1/namespaces/{name}"
-    await api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    await api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": OURS}})
 
     async def has(resource: str) -> bool:
         return bool(json.loads(await api.request("GET", f"{path}/{resource}"))["items"])
@@ -154,21 +167,10 @@ def scene(
 
 
 @pytest.fixture
-def policy(tmp_path: Path) -> Path:
+def policy(control_plane: ControlPlane, tmp_path: Path) -> Path:
     """A policy that acts on node taints at once."""
     path = tmp_path / "policy.yaml"
     path.write_text(
-        """
-apiVersion: descheduler/v1alpha2
-kind: DeschedulerPolicy
-profiles:
-- name: taints
-  plugins:
-    deschedule:
-      enabled: [RemovePodsViolatingNodeTaints]
-reactive:
-  strategies:
-    RemovePodsViolatingNodeTaints: {settle: 0s}
-"""
+        json.dumps(limited(make_policy("RemovePodsViolatingNodeTaints"), control_plane))
     )
     return path

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.controlplane.given import given
 from tests.e2e.api import eventually
 from tests.e2e.probes import probe
 
@@ -72,6 +73,7 @@ async def running_descheduler(
 
     A failure within the block carries the last lines of its output. Port 0 serves nothing.
     """
+    _require_limits(policy)
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -100,3 +102,10 @@ async def running_descheduler(
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+def _require_limits(policy: Path) -> None:
+    """Refuse to run a policy in somebody's cluster that may evict other Pods than the tests'."""
+    text = policy.read_text()
+    if given() and "profiles" in text and "namespaceLabelSelector" not in text:
+        raise ValueError("a policy has to be `limited` where the cluster is a given one")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
+from tests.controlplane.given import OURS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -29,7 +31,11 @@ def make_node(name: str, *, zone: str = ZONES[0]) -> dict[str, object]:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone},
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "topology.kubernetes.io/zone": zone,
+                **OURS,
+            },
         },
         "status": {"capacity": room, "allocatable": room},
     }
@@ -126,6 +132,15 @@ def make_job(name: str, *, ends: str) -> dict[str, object]:
             },
         },
     }
+
+
+def on_our_nodes(document: Mapping[str, object]) -> Mapping[str, object]:
+    """A workload whose Pods run on nodes of `make_node` alone; anything else as it is."""
+    match document:
+        case {"spec": {"template": {"spec": dict(pod), **template}, **spec}}:
+            placed = pod | {"nodeSelector": OURS}
+            return {**document, "spec": {**spec, "template": {**template, "spec": placed}}}
+    return document
 
 
 def make_budget(name: str, *, min_available: int) -> dict[str, object]:

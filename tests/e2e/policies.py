@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.controlplane.given import OURS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tests.controlplane.cluster import ControlPlane
 
 AT_ONCE: Mapping[str, object] = {
     "settle": {"default": "0s", "transient": "0s"},
@@ -42,3 +46,15 @@ def make_policy(
         ],
         "reactive": {**AT_ONCE, **(reactive or {})},
     }
+
+
+def limited(policy: Mapping[str, object], plane: ControlPlane) -> Mapping[str, object]:
+    """A policy of `make_policy`; in a given cluster it evicts from the tests' namespaces alone."""
+    if plane.is_ours:
+        return policy
+    match policy:
+        case {"profiles": [{"pluginConfig": [{"args": dict(usual), **evictor}, *others], **rest}]}:
+            arguments = {**usual, "namespaceLabelSelector": {"matchLabels": OURS}}
+            config = [{**evictor, "args": arguments}, *others]
+            return {**policy, "profiles": [{**rest, "pluginConfig": config}]}
+    raise ValueError("no policy of make_policy")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from tests.e2e.api import Api, Pod, eventually
 from tests.e2e.descheduler import Descheduler, running_descheduler
+from tests.e2e.objects import on_our_nodes
+from tests.e2e.policies import limited
 from tests.e2e.probes import free_port
 
 if TYPE_CHECKING:
@@ -63,8 +65,9 @@ class Scene:
         return "/" + COLLECTIONS[kind].format(self.namespace) + (f"/{name}" if name else "")
 
     async def create(self, document: Json) -> None:
-        """Create an object in the namespace."""
-        await self.api.create(self.path(str(document["kind"])), document)
+        """Create an object in the namespace; in a given cluster its Pods keep to our nodes."""
+        placed = document if self.plane.is_ours else on_our_nodes(document)
+        await self.api.create(self.path(str(document["kind"])), placed)
 
     async def deploy(self, workload: Json, *, pods: int) -> list[Pod]:
         """Create a workload and give its Pods, once there are so many and all are available."""
@@ -127,7 +130,7 @@ class Scene:
         Well: no crash, no error in a strategy, no candidate that only a full pass found, exit 0.
         """
         path = self.directory / "policy.json"
-        path.write_text(json.dumps(policy, indent=2))  # JSON is YAML too
+        path.write_text(json.dumps(limited(policy, self.plane), indent=2))  # JSON is YAML too
         async with running_descheduler(
             "--v=4",
             *arguments,

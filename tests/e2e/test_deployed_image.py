@@ -183,6 +183,7 @@ def test_its_user_is_the_one_that_the_deployment_asks_for(image: Image) -> None:
     assert image.user == _user_of_the_deployment()
 
 
+@pytest.mark.usefixtures("own_control_plane")
 async def test_it_starts_and_is_ready(
     image: Image, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
@@ -196,6 +197,7 @@ async def test_it_starts_and_is_ready(
         await serves_readyz_and_ends_well(process, port)
 
 
+@pytest.mark.usefixtures("own_control_plane")
 @pytest.mark.skipif(not CAN_BE_A_CONTAINER, reason="needs root, unshare and setpriv")
 async def test_it_is_ready_in_a_pod_as_the_base_describes_it(
     image: Image, control_plane: ControlPlane, tmp_path: Path

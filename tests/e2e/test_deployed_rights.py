@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
     from tests.controlplane.cluster import ControlPlane
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_time, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.real_time,
+    pytest.mark.timeout(180),
+    pytest.mark.usefixtures("own_control_plane"),
+]
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ACCOUNT = "reactive-descheduler"

@@ -46,6 +46,7 @@ async def revive(scene: Scene) -> None:
         await asyncio.to_thread(plane.start_again, name)
 
 
+@pytest.mark.usefixtures("own_control_plane")
 async def test_while_the_api_server_is_dead_nothing_goes_and_then_it_goes_on(scene: Scene) -> None:
     policy = make_policy(TAINTS, reactive={**STALE, "settle": {"default": "5s", "transient": "0s"}})
     web = await scene.deploy(make_deployment("web", replicas=6, nodes=HOMES), pods=6)
@@ -72,6 +73,7 @@ async def test_while_the_api_server_is_dead_nothing_goes_and_then_it_goes_on(sce
         assert scene.evicted() == wanted
 
 
+@pytest.mark.usefixtures("own_control_plane")
 async def test_what_changed_while_it_could_not_watch_is_seen_as_it_is_now(scene: Scene) -> None:
     """Frozen, its watches cut off, and what it would go on from forgotten, also by etcd."""
     policy = make_policy(TAINTS, reactive={"settle": {"default": "2s", "transient": "0s"}})
@@ -120,6 +122,7 @@ async def test_what_changed_while_it_was_frozen_is_seen_before_it_acts(scene: Sc
         assert not scene.evicted()
 
 
+@pytest.mark.usefixtures("own_control_plane")
 async def test_etcd_may_be_compacted_under_a_living_watch(scene: Scene) -> None:
     web = await scene.deploy(make_deployment("web", replicas=6), pods=6)
     async with scene.running(make_policy(TAINTS)):
@@ -131,6 +134,7 @@ async def test_etcd_may_be_compacted_under_a_living_watch(scene: Scene) -> None:
             await scene.api.taint(node)
 
 
+@pytest.mark.usefixtures("own_control_plane")
 async def test_a_token_that_is_rotated_is_used_before_the_old_one_fails(scene: Scene) -> None:
     """As a kubelet rotates it: the file is replaced, then the old token ends.
 

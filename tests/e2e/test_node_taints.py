@@ -94,6 +94,7 @@ async def test_once_evicts_and_ends_by_itself(scene: Scene, policy: Path) -> Non
     assert uids(web, not_on="node-4") <= uids(moved)
 
 
+@pytest.mark.usefixtures("own_control_plane")
 async def test_without_rights_it_says_so_and_evicts_nothing(scene: Scene, policy: Path) -> None:
     await scene.deploy(make_deployment("web", replicas=6), pods=6)
     await scene.api.taint("node-1", TAINT)

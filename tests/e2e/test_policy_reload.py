@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.api import eventually
 from tests.e2e.descheduler import running_descheduler
 from tests.e2e.objects import make_deployment
-from tests.e2e.policies import make_policy
+from tests.e2e.policies import limited, make_policy
 from tests.e2e.probes import free_port
 from tests.e2e.scene import uids
 
@@ -58,8 +58,9 @@ async def reloads(descheduler: Descheduler, result: str, count: int) -> None:
 async def test_a_changed_config_map_takes_over_and_a_broken_one_does_not(scene: Scene) -> None:
     web = await scene.deploy(make_deployment("web", replicas=6), pods=6)
     await scene.api.taint("node-1", TAINT)
+    excluding = make_policy(TAINTS, {"excludedTaints": ["maintenance"]})
     mounted = MountedConfigMap(scene.directory / "policy")
-    mounted.hold(json.dumps(make_policy(TAINTS, {"excludedTaints": ["maintenance"]})))
+    mounted.hold(json.dumps(limited(excluding, scene.plane)))
     async with running_descheduler(
         policy=mounted.file,
         kubeconfig=scene.plane.kubeconfig(),
@@ -76,7 +77,7 @@ async def test_a_changed_config_map_takes_over_and_a_broken_one_does_not(scene: 
         await scene.quiet()
         assert not scene.evicted(), "the last good policy is in force"
 
-        mounted.hold(json.dumps(make_policy(TAINTS)))
+        mounted.hold(json.dumps(limited(make_policy(TAINTS), scene.plane)))
         await reloads(descheduler, "ok", 1)
         moved = await scene.available("web", pods=6, not_on="node-1")
 

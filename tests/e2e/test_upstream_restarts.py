@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.controlplane.given import OURS
 from tests.e2e.objects import make_deployment
 from tests.e2e.policies import make_policy
 from tests.e2e.scene import uids
@@ -30,7 +31,7 @@ CLASSES = {"e2e-default": True, "e2e-other": False}
 def make_volume(name: str, *, storage_class: str, namespace: str) -> dict[str, object]:
     """A volume kept for the claim `data` of a namespace; there is nobody who would make one."""
     return {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": OURS},
         "spec": {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteMany"],

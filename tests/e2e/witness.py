@@ -21,6 +21,8 @@ from tests.e2e.api import Api, ApiError, Meta, Pod
 
 PODS = "/api/v1/pods"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+NAMESPACES = "e2e-"
+"""What the names of the tests' namespaces begin with."""
 AGAIN = 0.2
 """Seconds until a lost watch is opened anew."""
 LAST_LINES = 0.2
@@ -30,13 +32,15 @@ LAST_LINES = 0.2
 class Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """A label selector, as far as the tests' budgets go."""
 
-    match_labels: dict[str, str]
+    match_labels: dict[str, str] = {}
+    match_expressions: list[dict[str, object]] = []
+    """Of others' budgets, which are not watched."""
 
 
 class BudgetSpec(msgspec.Struct, rename="camel"):
     """Whose Pods, and how many of them must stay."""
 
-    selector: Selector
+    selector: Selector | None = None
     min_available: int | str | None = None
 
 
@@ -61,9 +65,17 @@ class Budget(msgspec.Struct):
 
     def selects(self, pod: Pod) -> bool:
         """Say whether it protects a Pod."""
-        return self.metadata.namespace == pod.metadata.namespace and (
-            self.spec.selector.match_labels.items() <= pod.metadata.labels.items()
+        selector = self.spec.selector
+        return (
+            selector is not None
+            and self.metadata.namespace == pod.metadata.namespace
+            and selector.match_labels.items() <= pod.metadata.labels.items()
         )
+
+    @property
+    def of_a_test(self) -> bool:
+        """Not of whoever else uses the cluster."""
+        return self.metadata.namespace.startswith(NAMESPACES)
 
 
 Kind = TypeVar("Kind", Pod, Budget)
@@ -185,9 +197,9 @@ async def _follow_pods(api: Api, witness: Witness, ready: asyncio.Event) -> None
 async def _follow_budgets(api: Api, witness: Witness, ready: asyncio.Event) -> None:
     async for listed, event in _follow(api, BUDGETS, Found[Budget], Event[Budget]):
         if event is None:
-            witness.budgets = {each.metadata.uid: each for each in listed}
+            witness.budgets = {each.metadata.uid: each for each in listed if each.of_a_test}
             ready.set()
-        else:
+        elif event.object.of_a_test:
             witness.see_budget(event.object, deleted=event.type == "DELETED")
 
 

@@ -1,12 +1,14 @@
 """Every exception of ours, in one file.
 
-DeschedulerError ├── PolicyError          the policy or a setting is wrong; no retry helps, the file
-has to change ├── ClientError          the API server could not be used │   ├── Unreachable      no
-connection, or lost before an answer; retry with backoff │   ├── ApiStatusError   it answered with a
-Status that is no success │   └── ExpiredError     410: the version is too old; list anew ├──
-AmbiguousError       a request was sent and its answer never came: it may have been carried out ├──
-AddressError         nothing can listen there └── SnapshotError        a dump given to `plan` cannot
-be used
+- DeschedulerError
+    - PolicyError: the policy or a setting is wrong; no retry helps, the file has to change
+    - ClientError: the API server could not be used
+        - Unreachable: no connection, or lost before an answer; retry with backoff
+        - ApiStatusError: it answered with a Status that is no success
+        - ExpiredError: 410, the version is too old; list anew
+    - AddressError: nothing can listen there
+    - AmbiguousError: a request was sent and its answer never came; it may have been carried out
+    - SnapshotError: a dump given to `plan` cannot be used
 """
 
 from __future__ import annotations

@@ -359,7 +359,7 @@ class Daemon:
             self._events.record(self._own_pod, reason=reason, note=note, warning=warning)
 
     def _warn(self, policy: LoadedPolicy) -> None:
-        for problem in policy.warnings:
+        for problem in (*policy.warnings, *policy.idle):
             log.warning("Warning about the policy", **_told(problem))
 
     async def _give_up(self, sending: anyio.CancelScope) -> None:

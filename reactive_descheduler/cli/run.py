@@ -211,6 +211,7 @@ def _judged(report: PassReport) -> ExitCode:
         evicted=len(report.evicted),
         refused=len(report.refused),
         held=len(report.held),
+        rejected=len(report.rejected),
         failed_strategies=[each.strategy for each in report.failed],
     )
     broken = any(each.refusal.code not in _USUAL_REFUSALS for each in report.refused)

@@ -14,6 +14,8 @@ from datetime import datetime
 from itertools import count, islice
 from typing import NamedTuple
 
+import structlog
+
 from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, Shape
@@ -25,6 +27,8 @@ from reactive_descheduler.framework.strategy import Strategy, Subscription
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.kit.delay_queue import DelayQueue
 from reactive_descheduler.triggers import cluster_events, touched
+
+log = structlog.get_logger()
 
 _ROUNDING = 0.001
 """Seconds by which a timer fires late rather than early: an early one would find nothing due."""
@@ -119,9 +123,20 @@ class EventBus:
         self._live = True
 
     def on_change(self, change: Change) -> None:
+        """Take a change in. Never raises: the cache has it by now, and will not tell of it again."""
+        try:
+            self._take(change)
+        except Exception as error:
+            log.error(
+                "Change not understood; all is looked at anew", ref=change.ref, exc_info=error
+            )
+            if self._live:
+                self.look_at_everything()
+
+    def _take(self, change: Change) -> None:
         self._changes += 1
-        actions = cluster_events(change)
         flipped = self._cycle.on_change(change)
+        actions = cluster_events(change)
         if not actions:
             self._idle += 1
             return

@@ -9,8 +9,9 @@ from typing import ClassVar
 import pytest
 from structlog.testing import capture_logs
 
-from reactive_descheduler.api.changes import Action, ClusterEvent, Key
+from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
 from reactive_descheduler.api.eviction import Answer
+from reactive_descheduler.controller import bus
 from reactive_descheduler.controller.loop import Failure
 from reactive_descheduler.framework.strategy import Scope, Subscription
 from tests.builders import Manifest, make_node, make_pod
@@ -188,6 +189,22 @@ def test_a_scope_that_fails_means_everything_and_harms_no_other_strategy() -> No
     assert sorted(first.evaluated) == ["a", "b"]
     assert second.evaluated == ["a"]
     assert found.core.bus.statistics().narrow_errors == {NAME: 1}
+
+
+def test_a_change_that_is_not_understood_means_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    strategy = Labelled()
+    found = running(strategy)
+
+    def fail(_change: Change) -> Action:
+        raise RuntimeError("a bug")
+
+    with capture_logs() as logs, monkeypatch.context() as patch:
+        patch.setattr(bus, "cluster_events", fail)
+        found.put(wrong())
+    found.wait(1)
+
+    assert [line["event"] for line in logs] == ["Change not understood; all is looked at anew"]
+    assert found.offered() == {"a"}
 
 
 def test_a_key_space_that_fails_is_tried_again_and_harms_no_other_strategy() -> None:

@@ -123,13 +123,11 @@ class EventBus:
         self._live = True
 
     def on_change(self, change: Change) -> None:
-        """Take a change in. Never raises: the cache has it by now, and will not tell of it again."""
+        """Take a change in. Never raises, for the cache has it and will not tell of it again."""
         try:
             self._take(change)
-        except Exception as error:
-            log.error(
-                "Change not understood; all is looked at anew", ref=change.ref, exc_info=error
-            )
+        except Exception:
+            log.exception("Change not understood; all is looked at anew", ref=change.ref)
             if self._live:
                 self.look_at_everything()
 

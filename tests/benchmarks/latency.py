@@ -6,9 +6,8 @@ watch line sent to the arrival at the stub. Debounce and settle are 0, all Pods 
 tolerate the taint. The cluster is idle but for --load updates a second of those Pods' statuses, on
 the real server. Exit 1 if a limit is passed, or the load was not reached.
 
-Against the stub the bare client of `floor.py` is measured too, in turn. The limits hold for a
-machine
-on which it takes FLOOR; where it takes longer, they are longer by as much.
+Against the stub the bare client of `floor.py` is measured too, in turn: how much longer the
+descheduler takes says more on a noisy machine. It decides nothing; the limits stay as they are.
 """
 
 from __future__ import annotations
@@ -89,9 +88,6 @@ class Limit:
 
     target: float
     fail: float
-
-    def times(self, factor: float) -> Limit:
-        return Limit(round(self.target * factor, 2), round(self.fail * factor, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +221,6 @@ def main(server: str, count: int | None, load: int, output: str) -> None:
     if server == "stub":
         samples, bare = asyncio.run(measure_beside_floor(subject, count=count or subject.count))
         floor = percentiles(bare)["p50"]
-        allowed = {name: limit.times(max(1.0, floor / FLOOR)) for name, limit in allowed.items()}
     else:
         samples, reached = asyncio.run(measure(subject, count=count or subject.count, load=load))
     found = percentiles(samples)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
 
 from reactive_descheduler.kit.clock import Clock
@@ -170,9 +170,6 @@ class DelayQueue(Generic[K]):
         """Let every `get` return None; what is queued stays countable, but is not handed out."""
         self._closed = True
         self._wake.set()
-
-    def keys(self) -> Iterator[K]:
-        return iter(self._entries)
 
     def statistics(self) -> Statistics:
         now = self._clock.monotonic()

@@ -112,6 +112,11 @@ class Action(Flag):
     BUCKET_FILLED = auto()
     STREAM_FRESH = auto()
     """From the staleness gate: a stream that was stale speaks again."""
+    REPLACED = auto()
+    """An evicted Pod's replacement is bound, or is waited for no longer: what was held or promised
+    for it is free. On the evicted Pod, and on the node that was promised."""
+    USAGE = auto()
+    """A new sample of measured usage is in."""
     CAUSE_BROKE = auto()
     """From causes: a change interrupted it, and its settle time starts anew."""
 

@@ -43,6 +43,8 @@ HAPPENINGS: Mapping[Action, str] = {
     Action.LANE_FREE: "has its request answered",
     Action.BUCKET_FILLED: "fills up",
     Action.STREAM_FRESH: "speaks again",
+    Action.REPLACED: "is replaced",
+    Action.USAGE: "is measured",
     Action.CAUSE_BROKE: "ends its cause for a moment",
 }
 """What each action is, as what its object does."""
@@ -57,6 +59,8 @@ _SUBJECTS: Mapping[str, tuple[str, str]] = {
     "LANE": ("PodDisruptionBudget", "budget"),
     "BUCKET": ("", "token bucket"),
     "STREAM": ("", "watch stream"),
+    "REPLACED": ("", "evicted Pod"),
+    "USAGE": ("", "usage"),
     "CAUSE": ("", "change"),
 }
 """Kind and word for what an action happens to, by the first part of the action's name."""

@@ -67,6 +67,93 @@ class Correction(StrEnum):
         "PodsWithoutPDB protects every Pod, since the cache of budgets it asks is always empty.",
         "PodsWithoutPDB protects the Pods that no PodDisruptionBudget selects.",
     )
+    UTILIZATION_TOLERATIONS = (
+        "utilizationTolerations",
+        "For a destination of the utilization strategies a Pod needs as many tolerations as the"
+        " node has taints, soft ones among them.",
+        "A destination's NoSchedule and NoExecute taints are tolerated as the scheduler reads"
+        " tolerations; soft taints do not keep a Pod away.",
+    )
+    UTILIZATION_PLACEMENT = (
+        "utilizationPlacement",
+        "The utilization strategies reckon with the sum of what their destinations have left.",
+        "A victim has to fit one destination, and must not make it a node to evict from.",
+    )
+    SPREAD_MIN_DOMAINS = (
+        "spreadMinDomains",
+        "minDomains of a topology spread constraint is not read.",
+        "With fewer domains than minDomains the least of them counts as empty, as for the"
+        " scheduler.",
+    )
+    SPREAD_ALL_PODS = (
+        "spreadAllPods",
+        "Topology spread counts only Pods that may be evicted and are in the plugin's scope.",
+        "Topology spread counts every Pod that the constraint selects, as the scheduler does.",
+    )
+    SPREAD_FEWEST_MOVES = (
+        "spreadFewestMoves",
+        "Topology spread moves Pods towards the average of the domains.",
+        "Topology spread evicts no more Pods than it takes to come within maxSkew.",
+    )
+    DUPLICATES_COUNTING = (
+        "duplicatesCounting",
+        "RemoveDuplicates counts only Pods that would fit another node.",
+        "Fit limits who goes, not who is counted.",
+    )
+    ANTI_AFFINITY_SCOPE = (
+        "antiAffinityScope",
+        "Anti-affinity ignores namespaceSelector, and takes Pods of one name in two namespaces for"
+        " the same.",
+        "Anti-affinity honours namespaceSelector, and tells a Pod from others by its UID.",
+    )
+    ANTI_AFFINITY_FEWEST = (
+        "antiAffinityFewest",
+        "Among Pods of one priority that must not be together, the first listed goes first.",
+        "Among Pods of one priority that must not be together, the one goes first whose leaving"
+        " ends most conflicts.",
+    )
+    PREFERRED_AFFINITY_FITS = (
+        "preferredAffinityFits",
+        "Preferred affinity compares with every node of the cycle, full and tainted ones too.",
+        "Preferred affinity compares with nodes that would take the Pod.",
+    )
+    NODE_FIT_ANTI_AFFINITY = (
+        "nodeFitAntiAffinity",
+        "Node fit reads only the Pod's own anti-affinity, and only on the very node.",
+        "Node fit reads the anti-affinity of the Pod and of those already there, over the whole"
+        " topology domain.",
+    )
+    NODE_FIT_SPREAD = (
+        "nodeFitSpread",
+        "Node fit does not read topology spread constraints.",
+        "A node where the Pod would break a hard topology spread constraint of its own does not"
+        " fit.",
+    )
+    NODE_FIT_VOLUMES = (
+        "nodeFitVolumes",
+        "Node fit does not read volumes.",
+        "A node that the Pod's bound volumes cannot be reached from does not fit.",
+    )
+    NODE_FIT_HOST_PORTS = (
+        "nodeFitHostPorts",
+        "Node fit does not read host ports.",
+        "A node where a host port of the Pod is taken does not fit.",
+    )
+    BOOKING = (
+        "booking",
+        "Several Pods may be evicted for the same room on a node.",
+        "Room promised to earlier victims counts as taken until their replacements are bound.",
+    )
+    CLAIMED_NODES = (
+        "claimedNodes",
+        "Nodes that another drainer has claimed are treated like others.",
+        "Nodes that another drainer has claimed (cluster-autoscaler, Karpenter) are left to it.",
+    )
+    EXIT_CODES = (
+        "exitCodes",
+        "A pass in which evictions or plugins failed ends with exit code 0.",
+        "A pass in which evictions or plugins failed ends with an exit code that says so.",
+    )
 
 
 Corrections = frozenset[Correction]

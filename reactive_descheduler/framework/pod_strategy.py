@@ -22,7 +22,7 @@ from reactive_descheduler.api.selectors import matches
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.args import Arguments, LabelSelector, Namespaces
 
-from .strategy import Evaluation, Phase, Scope, Subscription, View
+from .strategy import Evaluation, Holds, Phase, Scope, Subscription, View
 
 
 class PodArguments(Arguments):
@@ -106,6 +106,7 @@ class PodStrategy(ABC):
     NAME: ClassVar[str]
     PHASE: ClassVar[Phase] = Phase.DESCHEDULE
     EVENTS: ClassVar[tuple[Subscription, ...]]
+    HOLDS: ClassVar[Holds] = Holds.NOTHING
     FINISHED_TOO: ClassVar[bool] = False
     """Whether Pods that have succeeded or failed are looked at (spec/strategies 1.3)."""
     READS_POD: ClassVar[Action] = Action(0)
@@ -161,6 +162,9 @@ class PodStrategy(ABC):
                 if stop is Stop.ALL:
                     break
                 yield Pause()
+
+    def counts(self, key: Key, pod: Pod, /) -> bool:
+        return key.unit == (pod.uid,)
 
     def breaks(self, _cause: Cause, _change: Change, /) -> bool:
         return False

@@ -56,6 +56,10 @@ class ProfileView:
     def nodes(self) -> Mapping[str, Node]:
         return self._nodes
 
+    @property
+    def version(self) -> int:
+        return self._lister.version
+
     def filter(self, pod: Pod, /) -> Rejection | None:
         self.looked_at += 1
         rejection = self._evictor.filter(pod, self._reading)

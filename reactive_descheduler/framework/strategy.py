@@ -38,6 +38,24 @@ class Scope(Enum):
     """The Pods on the changed node."""
     POD = "pod"
     """The changed Pod."""
+    OWNER = "owner"
+    """The owners of the changed Pod."""
+    CONSTRAINT = "constraint"
+    """The constraints that count the changed Pod, that it carries, or that read the changed
+    node."""
+    NAMESPACES = "namespaces"
+    """The namespaces that anti-affinity joins with the changed Pod's."""
+
+
+class Holds(Enum):
+    """What keeps a key from being evaluated for more than it offers already (design 5.3)."""
+
+    NOTHING = "nothing"
+    COUNTED = "counted"
+    """A Pod that it counts is in flight or terminating, or the replacement of one that was evicted
+    is not bound yet."""
+    OWN = "own"
+    """The same, for evictions only that the key asked for itself."""
 
 
 Narrow = Callable[[Change, Lister, Key], bool]
@@ -70,6 +88,10 @@ class View(Protocol):
         Empty when there are fewer than two (spec/strategies 1.2).
         """
 
+    @property
+    def version(self) -> int:
+        """Moves with the state that this reads."""
+
     def filter(self, pod: Pod, /) -> Rejection | None: ...
     def pre_eviction(self, pod: Pod, /) -> Rejection | None: ...
     def note(self, *wakes: On) -> None:
@@ -83,6 +105,7 @@ class Strategy(Protocol):
     """Upstream's name, as in policies, logs and metrics."""
     PHASE: ClassVar[Phase]
     EVENTS: ClassVar[tuple[Subscription, ...]]
+    HOLDS: ClassVar[Holds]
 
     def keys_of(self, lister: Lister, /) -> Iterable[Key]:
         """Return every key of the key space.
@@ -99,6 +122,10 @@ class Strategy(Protocol):
 
     def sweep(self, view: View, /) -> Evaluation:
         """Look at everything, in upstream's order and with its stops."""
+
+    def counts(self, key: Key, pod: Pod, /) -> bool:
+        """Say whether the key counts this Pod, wherever it is; only asked where HOLDS is
+        COUNTED."""
 
     def breaks(self, cause: Cause, change: Change, /) -> bool:
         """Say whether this change interrupted the cause, so that it has to settle anew."""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from reactive_descheduler.config.args import Arguments
 from reactive_descheduler.config.loaded import PluginSpec
-from reactive_descheduler.framework.pod_strategy import PodStrategy
 from reactive_descheduler.framework.strategy import Phase, Strategy, Subscription
 
 from .pod_life_time import PodLifeTime, PodLifeTimeArguments
@@ -37,7 +36,7 @@ class InTree(NamedTuple):
     """Its subscriptions, for the list of triggers."""
 
 
-def _built(strategy: type[PodStrategy], arguments: type[Arguments], urgency: int) -> InTree:
+def _built(strategy: type[Strategy], arguments: type[Arguments], urgency: int) -> InTree:
     spec = PluginSpec(strategy.NAME, frozenset({strategy.PHASE.value}), arguments)
     return InTree(strategy, urgency, spec, strategy.EVENTS)
 

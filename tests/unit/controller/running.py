@@ -27,6 +27,7 @@ from reactive_descheduler.framework.filter import Reading
 from reactive_descheduler.framework.profile import Profile
 from reactive_descheduler.framework.strategy import (
     Evaluation,
+    Holds,
     Phase,
     Scope,
     Strategy,
@@ -72,6 +73,7 @@ class Labelled:
 
     NAME: ClassVar[str] = "RemovePodsViolatingNodeTaints"
     PHASE: ClassVar[Phase] = Phase.DESCHEDULE
+    HOLDS: ClassVar[Holds] = Holds.NOTHING
     EVENTS: ClassVar[tuple[Subscription, ...]] = (
         Subscription(Action.POD_BOUND | Action.POD_LABELS, Scope.POD),
     )
@@ -107,6 +109,9 @@ class Labelled:
             self._may_raise(pod.name)
             if wants(pod):
                 yield Candidate(self._key(pod), pod, Cause("label", (pod.uid,), ()), "it is wrong")
+
+    def counts(self, key: Key, pod: Pod, /) -> bool:
+        return key.unit == (pod.uid,)
 
     def breaks(self, cause: Cause, change: Change, /) -> bool:
         self._may_raise("breaks")

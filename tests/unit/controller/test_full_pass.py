@@ -27,6 +27,7 @@ from reactive_descheduler.framework.filter import Reading
 from reactive_descheduler.framework.profile import Profile, ProfileView
 from reactive_descheduler.framework.strategy import (
     Evaluation,
+    Holds,
     Phase,
     Scope,
     Strategies,
@@ -65,6 +66,7 @@ class Scripted:
     NAME: ClassVar[str] = "Scripted"
     PHASE: ClassVar[Phase] = Phase.DESCHEDULE
     EVENTS: ClassVar[tuple[Subscription, ...]] = ()
+    HOLDS: ClassVar[Holds] = Holds.NOTHING
 
     def __init__(
         self, *script: Candidate | Rejection | Pause, error: Exception | None = None
@@ -83,6 +85,9 @@ class Scripted:
 
     def sweep(self, view: View, /) -> Evaluation:
         yield from self._play()
+
+    def counts(self, key: Key, pod: Pod, /) -> bool:
+        return False
 
     def breaks(self, cause: object, change: Change, /) -> bool:
         return False

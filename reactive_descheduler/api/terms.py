@@ -59,6 +59,8 @@ class PodAffinityTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] | None = ()
     namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = ()
+    mismatch_label_keys: tuple[str, ...] | None = ()
 
 
 class TopologySpreadConstraint(msgspec.Struct, frozen=True, gc=False, rename="camel"):

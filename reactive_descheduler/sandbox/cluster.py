@@ -22,6 +22,7 @@ from reactive_descheduler.sandbox.client import ApiClient, connect
 from reactive_descheduler.sandbox.documents import is_ready
 from reactive_descheduler.sandbox.faults import SPARED_USER_AGENT, Faults
 from reactive_descheduler.sandbox.kubelet import Kubelet, Pace, make_node
+from reactive_descheduler.sandbox.measurements import Measurements
 from reactive_descheduler.sandbox.mirror import Mirrors
 from reactive_descheduler.sandbox.nodes import NodeController
 from reactive_descheduler.sandbox.scheduler import Scheduler
@@ -54,6 +55,8 @@ class SandboxCluster:
     token: str | None
     client: ApiClient
     server: ApiServer
+    measurements: Measurements
+    """What its metrics API reports."""
 
     @property
     def faults(self) -> Faults:
@@ -118,6 +121,7 @@ async def running_sandbox(
     server = ApiServer(
         token=token, now=now, random=random, bookmark_every=bookmark_every, history=history
     )
+    server.metrics_server = measurements = Measurements(server.registry)
     server_context = certificates.server_context if certificates else None
     client_context = certificates.client_context if certificates else None
     async with server.serve(host=_HOST, port=port, ssl_context=server_context) as bound:
@@ -126,7 +130,7 @@ async def running_sandbox(
             url, token=token, ssl_context=client_context, user_agent=SPARED_USER_AGENT
         ) as client:
             ca_pem = certificates.ca_pem if certificates else None
-            cluster = SandboxCluster(url, ca_pem, token, client, server)
+            cluster = SandboxCluster(url, ca_pem, token, client, server, measurements)
             if not controllers:
                 await _create_nodes(client, nodes, zones)
                 yield cluster

@@ -280,6 +280,11 @@ def _lease(lease: JsonObject, now: float) -> list[object]:
     return [name_of(lease), text(lease, "spec", "holderIdentity"), _age(lease, now)]
 
 
+def _node_metrics(metrics: JsonObject, _now: float) -> list[object]:
+    usage = mapping(metrics, "usage")
+    return [name_of(metrics), usage.get("cpu"), usage.get("memory"), text(metrics, "window")]
+
+
 PLAIN: tuple[str, Cells] = ("Name Age", _plain)
 _EVENT_COLUMNS = "Last_Seen Type Reason Object Subobject+ Source+ Message First_Seen+ Count+ Name+"
 _OWNED = "Containers+ Images+ Selector+"
@@ -322,5 +327,6 @@ LAYOUTS: dict[str, tuple[str, Cells]] = {
         "VolumeAttributesClass Reason Age VolumeMode+",
         _volume,
     ),
+    "nodes.metrics.k8s.io": ("Name CPU Memory Window", _node_metrics),
     "leases.coordination.k8s.io": ("Name Holder Age", _lease),
 }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactive_descheduler.sandbox.apiserver.resources import RESOURCES, REVIEWS
+from reactive_descheduler.sandbox.apiserver.resources import MEASURED, RESOURCES, REVIEWS
 from reactive_descheduler.sandbox.apiserver.status import NotServed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from reactive_descheduler.sandbox.apiserver.resources import Resource
     from reactive_descheduler.sandbox.documents import JsonObject
 
@@ -23,7 +25,6 @@ VERSION: JsonObject = {
     "platform": "linux/amd64",
 }
 
-_SERVED = (*RESOURCES, *REVIEWS)
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 # Subresource: kind, group and version where they are not the resource's own, verbs.
 _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
@@ -33,27 +34,25 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
 }
 
 
-def discover(path: str) -> JsonObject:
-    """The document at a discovery path.
+def discover(path: str, *, measured: bool) -> JsonObject:
+    """The document at a discovery path; `measured` is whether there is a metrics API.
 
     Raises NotServed for a path that is none.
     """
+    served = (*RESOURCES, *REVIEWS, *(MEASURED if measured else ()))
     match path.strip("/").split("/"):
         case ["version"]:
             return VERSION
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"]}
         case ["apis"]:
-            groups = sorted({r.group for r in _SERVED if r.group})
-            return {
-                "kind": "APIGroupList",
-                "apiVersion": "v1",
-                "groups": [_group(name) for name in groups],
-            }
-        case ["apis", name] if any(r.group == name for r in _SERVED):
-            return {"kind": "APIGroup", "apiVersion": "v1", **_group(name)}
+            versions = {r.group: r.version for r in served if r.group}
+            groups = [_group(*each) for each in sorted(versions.items())]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        case ["apis", name] if version := {r.version for r in served if r.group == name}:
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, *version)}
         case ["api" | "apis", *rest]:
-            return _resource_list("/".join(rest))
+            return _resource_list([r for r in served if r.api_version == "/".join(rest)])
     raise NotServed
 
 
@@ -63,19 +62,18 @@ def is_discovery(path: str) -> bool:
     return parts[0] == "version" or len(parts) <= {"api": 2, "apis": 3}.get(parts[0], 0)
 
 
-def _group(name: str) -> JsonObject:
-    version: JsonObject = {"groupVersion": f"{name}/v1", "version": "v1"}
+def _group(name: str, of_group: str) -> JsonObject:
+    version: JsonObject = {"groupVersion": f"{name}/{of_group}", "version": of_group}
     return {"name": name, "versions": [version], "preferredVersion": version}
 
 
-def _resource_list(api_version: str) -> JsonObject:
-    served = [r for r in _SERVED if r.api_version == api_version]
+def _resource_list(served: Sequence[Resource]) -> JsonObject:
     if not served:
         raise NotServed
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
-        "groupVersion": api_version,
+        "groupVersion": served[0].api_version,
         "resources": [entry for resource in served for entry in _entries(resource)],
     }
 
@@ -86,9 +84,11 @@ def _entries(resource: Resource) -> list[JsonObject]:
         "singularName": resource.kind.lower(),
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": ["create"] if resource in REVIEWS else _VERBS,
+        "verbs": _verbs(resource),
         "shortNames": list(resource.short_names),
     }
+    if resource in MEASURED:
+        return [whole]
     if resource.plural in ("pods", "deployments", "replicasets", "daemonsets", "statefulsets"):
         whole["categories"] = ["all"]
     entries = [whole]
@@ -107,3 +107,9 @@ def _entries(resource: Resource) -> list[JsonObject]:
             entry |= {"group": group, "version": version}
         entries.append(entry)
     return entries
+
+
+def _verbs(resource: Resource) -> list[str]:
+    if resource in MEASURED:
+        return ["get", "list"]
+    return ["create"] if resource in REVIEWS else _VERBS

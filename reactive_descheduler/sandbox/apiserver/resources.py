@@ -109,8 +109,14 @@ REVIEWS: tuple[Resource, ...] = (
     ),
 )
 
-BY_PATH = {(r.group, r.version, r.plural): r for r in RESOURCES}
-GROUP_VERSIONS = {(r.group, r.version) for r in RESOURCES}
+# What a metrics-server, where there is one, answers for the API server; read and never stored.
+MEASURED: tuple[Resource, ...] = (
+    Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", False),
+    Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics"),
+)
+
+BY_PATH = {(r.group, r.version, r.plural): r for r in (*RESOURCES, *MEASURED)}
+GROUP_VERSIONS = {(r.group, r.version) for r in (*RESOURCES, *MEASURED)}
 BY_KIND = {(r.api_version, r.kind): r for r in RESOURCES}
 
 # The first resource of a name wins, so "events" is the core one.

@@ -8,7 +8,7 @@ import random as random_module
 import time
 from contextlib import asynccontextmanager
 from random import Random
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio
 import orjson
@@ -41,8 +41,13 @@ from reactive_descheduler.sandbox.apiserver.requests import (
     parse_path,
     parse_query,
 )
-from reactive_descheduler.sandbox.apiserver.resources import BY_KIND, PODS
-from reactive_descheduler.sandbox.apiserver.status import ApiError, NotServed, success
+from reactive_descheduler.sandbox.apiserver.resources import BY_KIND, MEASURED, PODS
+from reactive_descheduler.sandbox.apiserver.status import (
+    ApiError,
+    NotServed,
+    not_found,
+    success,
+)
 from reactive_descheduler.sandbox.apiserver.validation import check_new_event
 from reactive_descheduler.sandbox.apiserver.views import View, WholeView, choose_view
 from reactive_descheduler.sandbox.apiserver.watching import Watch
@@ -59,10 +64,22 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Callable, Iterable
 
+    from reactive_descheduler.sandbox.apiserver.resources import Resource
+    from reactive_descheduler.sandbox.apiserver.store import Stored
+
 log = logging.getLogger(__name__)
 
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class MetricsServer(Protocol):
+    """What answers in place of the API server where something is measured."""
+
+    @property
+    def served(self) -> bool: ...
+
+    def documents(self, resource: Resource) -> list[Stored]: ...
 
 
 class ApiServer:
@@ -87,6 +104,7 @@ class ApiServer:
         self._random = random or Random(random_module.getrandbits(64))
         self.registry = Registry(now=now, random=self._random, history=history)
         self._bookmark_every = bookmark_every
+        self.metrics_server: MetricsServer | None = None
 
     def load(self, documents: Iterable[JsonObject]) -> None:
         """Bulk set-up that bypasses HTTP: objects are stored as given, uid and time added.
@@ -151,7 +169,8 @@ class ApiServer:
         if path in _OPEN_PATHS and path != "/version":
             return web.Response(text="ok")
         if discovery.is_discovery(path):
-            return _json(orjson.dumps(discovery.discover(path)))
+            measured = self.metrics_server is not None and self.metrics_server.served
+            return _json(orjson.dumps(discovery.discover(path, measured=measured)))
         if openapi.is_openapi(path):
             return _json(orjson.dumps(openapi.describe(path)))
         if reviews.is_review(path):
@@ -163,9 +182,12 @@ class ApiServer:
         fault = None if _is_spared(request) else self.faults.strike(verb, target.label)
         if fault is not None:
             await _suffer(fault, request)
-        if verb == "watch":
+        if target.resource in MEASURED:
+            response = self._measured(request, verb, target)
+        elif verb == "watch":
             return await self._watch(request, target)
-        response = self._act(request, verb, target, body)
+        else:
+            response = self._act(request, verb, target, body)
         if fault is not None and fault.drop == "after":
             _abort(request)
         return response
@@ -242,6 +264,21 @@ class ApiServer:
         query = parse_query(target, request.query)
         items, metadata = list_objects(self.registry.store, stored_as(target.resource), query)
         return _json(self._view(request, target).many(items, metadata))
+
+    def _measured(self, request: web.BaseRequest, verb: str, target: Target) -> web.StreamResponse:
+        if self.metrics_server is None or not self.metrics_server.served:
+            raise NotServed
+        if verb not in ("get", "list"):
+            raise not_allowed()
+        found = self.metrics_server.documents(target.resource)
+        view = self._view(request, target)
+        if verb == "list":
+            query = parse_query(target, request.query)
+            return _json(view.many([each for each in found if query.matches(each.document)], {}))
+        for each in found:
+            if each.key == target.key:
+                return _json(view.one(each))
+        raise not_found(target.resource, target.name)
 
     def _view(self, request: web.BaseRequest, target: Target) -> View:
         accept, include = request.headers.get("Accept", ""), request.query.get("includeObject", "")

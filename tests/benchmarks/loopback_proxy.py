@@ -5,6 +5,7 @@ It forwards everything as it is, watch streams too, each piece of them at once.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
@@ -14,27 +15,29 @@ import trustme
 from aiohttp import web
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from pathlib import Path
+
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.http_parser import RawRequestMessage
+    from aiohttp.web_protocol import RequestHandler
 
     from tests.e2e.api import Access
 
 HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding", "upgrade"}
 """Headers that speak of one connection only."""
+LARGEST_BODY = 1 << 24
+"""Bytes of a request."""
 
 
 class Proxy:
     """The handler of all requests."""
 
-    def __init__(
-        self, session: aiohttp.ClientSession, on_request: Callable[[str, str], None]
-    ) -> None:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
-        self._on_request = on_request
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Tell of the request's method and path, then pass it and its answer on."""
-        self._on_request(request.method, request.path)
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Pass the request and its answer on."""
         async with self._session.request(
             request.method,
             request.rel_url,
@@ -68,21 +71,41 @@ async def running_proxy(
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
         auto_decompress=False,
     ) as session:
-        application = web.Application(client_max_size=1 << 24)
-        application.router.add_route("*", "/{path:.*}", Proxy(session, on_request).handle)
-        async with serving(application, tls=served) as port:
+        handle = Proxy(session).handle
+        async with serving(handle, on_request=on_request, tls=served) as port:
             yield f"https://127.0.0.1:{port}"
 
 
 @asynccontextmanager
 async def serving(
-    application: web.Application, *, tls: ssl.SSLContext | None = None
+    handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+    *,
+    on_request: Callable[[str, str], None],
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[int]:
-    """Serve an application on a free port of loopback; gives the port.
+    """Serve on a free port of loopback; gives the port.
 
-    At the end, streams that are still open are cut off at once.
+    `on_request` is told of each request's method and path once its head is read: what it takes to
+    find and start a handler is no part of its way here. At the end, streams that are still open are
+    cut off at once.
     """
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+
+    def arrived(
+        message: RawRequestMessage,
+        payload: aiohttp.StreamReader,
+        protocol: RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        on_request(message.method, message.url.path)
+        loop = asyncio.get_running_loop()
+        return web.BaseRequest(
+            message, payload, protocol, writer, task, loop, client_max_size=LARGEST_BODY
+        )
+
+    # Streams end with their client: without that, who waits for one to end is never done.
+    server = web.Server(handle, request_factory=arrived, handler_cancellation=True, access_log=None)
+    runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()

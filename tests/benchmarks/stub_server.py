@@ -18,7 +18,7 @@ from tests.benchmarks.loopback_proxy import serving
 from tests.controlplane.credentials import write_kubeconfig
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.benchmarks.arrivals import Arrivals
@@ -37,8 +37,7 @@ CREATED = "2025-01-01T00:00:00Z"
 class StubServer:
     """The handler of all requests, and the writer of watch lines."""
 
-    def __init__(self, on_request: Callable[[str, str], None]) -> None:
-        self._on_request = on_request
+    def __init__(self) -> None:
         self._version = 1
         self._watches: dict[str, set[web.StreamResponse]] = {}
         self._opened = asyncio.Condition()
@@ -108,9 +107,8 @@ class StubServer:
             },
         )
 
-    async def send(self, resource: str, kind: str, changed: Json) -> None:
+    async def send(self, resource: str, line: bytes) -> None:
         """Write a watch line to all who watch a resource."""
-        line = _line(kind, changed)
         for stream in self._watches.get(resource, ()):
             await stream.write(line)
 
@@ -119,9 +117,8 @@ class StubServer:
         async with self._opened:
             await self._opened.wait_for(lambda: all(self._watches.get(each) for each in resources))
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a list, a watch, an eviction; what else is created is given back as it came."""
-        self._on_request(request.method, request.path)
         resource = request.path.rsplit("/", 1)[-1]
         if request.method == "GET" and request.query.get("watch") in ("true", "1", "True"):
             return await self._watch(request, resource)
@@ -138,7 +135,7 @@ class StubServer:
             return web.json_response(success, status=201)
         return web.json_response(await request.json(), status=201)
 
-    async def _watch(self, request: web.Request, resource: str) -> web.StreamResponse:
+    async def _watch(self, request: web.BaseRequest, resource: str) -> web.StreamResponse:
         if "sendInitialEvents" in request.query:  # the streaming list, which not every server has
             refusal = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 422}
             return web.json_response(refusal, status=422)
@@ -176,32 +173,35 @@ class StubTrial:
         self._stub = stub
         self._names = (f"victim-{number}" for number in itertools.count())
         self._pod: Json = {}
+        self._tainted = b""
 
     async def add_pod(self) -> str:
-        """Say that a Pod was added, once Pods and nodes are watched."""
+        """Say that a Pod was added, once Pods and nodes are watched.
+
+        The line about the taint is made here: to make it is no part of its way.
+        """
         await self._stub.watched("pods", "nodes")
         name = next(self._names)
         self._pod = self._stub.pod(name, tolerates=False)
-        await self._stub.send("pods", "ADDED", self._pod)
+        await self._stub.send("pods", _line("ADDED", self._pod))
+        self._tainted = _line("MODIFIED", self._stub.node(tainted=True))
         return name
 
     async def taint(self) -> None:
         """Say that the node was tainted."""
-        await self._stub.send("nodes", "MODIFIED", self._stub.node(tainted=True))
+        await self._stub.send("nodes", self._tainted)
 
     async def reset(self) -> None:
         """Say that the Pod is gone and the taint too."""
-        await self._stub.send("pods", "DELETED", self._pod)
-        await self._stub.send("nodes", "MODIFIED", self._stub.node(tainted=False))
+        await self._stub.send("pods", _line("DELETED", self._pod))
+        await self._stub.send("nodes", _line("MODIFIED", self._stub.node(tainted=False)))
 
 
 @asynccontextmanager
 async def stub_trial(arrivals: Arrivals, directory: Path) -> AsyncIterator[StubTrial]:
     """Serve plain HTTP on loopback."""
-    stub = StubServer(arrivals.note)
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", stub.handle)
+    stub = StubServer()
     kubeconfig = directory / "stub.kubeconfig"
-    async with serving(application) as port:
+    async with serving(stub.handle, on_request=arrivals.note) as port:
         write_kubeconfig(kubeconfig, server=f"http://127.0.0.1:{port}", token="none")
         yield StubTrial(stub, kubeconfig)

@@ -12,11 +12,12 @@ from datetime import timedelta
 
 from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
 from reactive_descheduler.api.eviction import Candidate, Cause
-from reactive_descheduler.app.policy import urgencies
+from reactive_descheduler.app.policy import urgencies, usage_sources
 from reactive_descheduler.app.reporting import Reporter
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.store import Store
+from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.config.reactive import ReactiveSettings
 from reactive_descheduler.controller.bus import Debounce, EventBus, HeldKey, Item
@@ -96,6 +97,7 @@ class Enduring:
     """What outlives a reload of the policy: the cache, and what was done and begun so far."""
 
     store: Store
+    usage: Usage
     assumed: Assumed
     causes: Causes
     bucket: TokenBucket
@@ -114,6 +116,8 @@ class Core:
     """Everything in the cache."""
     live: Lister
     """The same less what is assumed going: what strategies read."""
+    usage: Usage
+    """Where measured usage is put; then `measured` is to be called."""
     informer: Informer
     cycle: CycleNodes
     queue: DelayQueue[Item]
@@ -139,6 +143,10 @@ class Core:
     def resync(self) -> None:
         """Look at everything at low priority, as a backstop."""
         self.bus.look_at_everything(low=True)
+
+    def measured(self, source: str) -> None:
+        """New samples of this source are in: look at what rests on them."""
+        self.bus.wake([ClusterEvent(Action.USAGE, ("Usage", "", source))])
 
     def on_jump(self, by: timedelta) -> None:
         """The wall clock jumped: timers were set by the old one, so everything is looked at."""
@@ -219,6 +227,10 @@ def build_core(
         broke = causes.on_change(change, clock.now())
         return (ClusterEvent(Action.CAUSE_BROKE, change.ref),) if broke else ()
 
+    def on_usage_change(change: Change) -> Iterable[ClusterEvent]:
+        kept.usage.on_change(change, clock.now())
+        return ()
+
     bus = EventBus(
         queue,
         parking,
@@ -227,7 +239,7 @@ def build_core(
         lister=live,
         cycle=cycle,
         clock=clock,
-        sinks=(on_cause_change, dispatcher.on_change),
+        sinks=(on_cause_change, on_usage_change, dispatcher.on_change),
         wake_held=dispatcher.wake,
     )
     loop = ReconcileLoop(
@@ -239,6 +251,7 @@ def build_core(
         urgencies=urgencies(),
         lister=live,
         nodes=cycle,
+        usage=kept.usage if kept.usage.sources else None,
         causes=causes,
         dispatcher=dispatcher,
         clock=clock,
@@ -251,6 +264,7 @@ def build_core(
         store=store,
         lister=lister,
         live=live,
+        usage=kept.usage,
         informer=Informer(store, bus.on_change),
         cycle=cycle,
         queue=queue,
@@ -305,6 +319,7 @@ def _enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
     )
     return Enduring(
         store=store,
+        usage=Usage(),
         assumed=Assumed(counts_again=lambda _uid: None),
         causes=causes,
         bucket=bucket,
@@ -320,6 +335,8 @@ def _configure(
 ) -> None:
     """Let what endures work by this policy from now on."""
     settings, gates = policy.reactive, kept.gates
+    measured = settings.usage
+    kept.usage.configure(usage_sources(policy), samples=measured.samples, max_age=measured.max_age)
 
     def breaks(key: Key, cause: Cause, change: Change) -> bool:
         return strategies[key.profile, key.strategy].breaks(cause, change)

@@ -103,6 +103,7 @@ class OnePass:
                 nodes=core.cycle,
                 now=now,
                 gone=ledger.gone,
+                usage=core.usage if core.usage.sources else None,
             )
         )
         verdict: Verdict | None = None

@@ -28,6 +28,7 @@ from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.store import Store
+from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.controller.full_pass import full_pass, views
 from reactive_descheduler.evictor.gates.limits import PassLimits
 from reactive_descheduler.framework.profile import Profile
@@ -84,6 +85,7 @@ def run_pass(
     limits: PassLimits,
     ask: Ask,
     one_offer: bool,
+    usage: Usage | None = None,
 ) -> PassReport:
     """Run one full pass and return what became of it.
 
@@ -93,12 +95,13 @@ def run_pass(
         limits: counts as it goes, so each pass needs a new one.
         ask: only asked for candidates that no limit holds.
         one_offer: the correction oneOfferPerPass.
+        usage: measured usage, where the policy configures a source of it.
     """
     ledger = PassLedger(
         now=now, limits=limits, one_offer=one_offer, shown_going=None if one_offer else store
     )
     said_so_far = full_pass(
-        views(profiles, lister=Lister(store), nodes=nodes, now=now, gone=ledger.gone)
+        views(profiles, lister=Lister(store), nodes=nodes, now=now, gone=ledger.gone, usage=usage)
     )
     verdict: Verdict | None = None
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.config.corrections import Correction
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy
@@ -37,6 +38,17 @@ def needs_priority_classes(policy: LoadedPolicy) -> bool:
     """Say whether some threshold goes by the name of a PriorityClass, which is read once at
     start."""
     return any(profile.evictor.priority_threshold.name for profile in policy.profiles)
+
+
+def usage_sources(policy: LoadedPolicy) -> frozenset[str]:
+    """Return the sources of measured usage that the policy configures."""
+    return frozenset(provider.source for provider in policy.metrics_providers)
+
+
+def usage_for_pass(policy: LoadedPolicy) -> Usage | None:
+    """Return where to put what was measured for one pass; None if the policy names no source."""
+    sources = usage_sources(policy)
+    return Usage(sources, max_age=policy.reactive.usage.max_age) if sources else None
 
 
 def pass_limits(policy: LoadedPolicy) -> PassLimits:

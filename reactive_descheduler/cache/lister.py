@@ -82,7 +82,7 @@ class Lister:
     def requests_on(self, node_name: str) -> Mapping[str, int]:
         """Return what the node's active Pods request, in nanos; a name that is missing is zero."""
         requests = self._store.requests.requests(node_name)
-        gone = self._gone_on(node_name)
+        gone = self.gone_on(node_name)
         if not gone:
             return requests
         freed = total_requests(gone)
@@ -90,7 +90,7 @@ class Lister:
         return {name: amount for name, amount in left.items() if amount}
 
     def active_pods_on(self, node_name: str) -> int:
-        return self._store.requests.pods(node_name) - len(self._gone_on(node_name))
+        return self._store.requests.pods(node_name) - len(self.gone_on(node_name))
 
     def nodes(self) -> Sequence[Node]:
         """Return all nodes, by name."""
@@ -124,7 +124,7 @@ class Lister:
         pods = self._store.pods_of(index, group)
         return [pod for pod in pods if pod.uid not in self._gone] if self._gone else pods
 
-    def _gone_on(self, node_name: str) -> Sequence[Pod]:
+    def gone_on(self, node_name: str) -> Sequence[Pod]:
         """Return those gone Pods that the node's counts hold, as the store knows them now."""
         if not self._gone:
             return ()

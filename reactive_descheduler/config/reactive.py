@@ -277,11 +277,12 @@ class Usage(Arguments):
         Interval, Field(description="Time between two questions; metrics-server's own interval.")
     ] = timedelta(seconds=15)
     samples: Annotated[
-        PositiveCount, Field(description="Samples that are averaged; 1 takes the latest.")
+        PositiveCount,
+        Field(description="Samples in a row that must be over before a node counts as overused."),
     ] = 1
-    max_age: Annotated[Interval, Field(description="Older measurements decide nothing.")] = (
-        timedelta(minutes=2)
-    )
+    max_age: Annotated[
+        Interval, Field(description="Where a sample that is needed is older, nothing is evicted.")
+    ] = timedelta(minutes=2)
 
 
 def _corrections(value: object) -> Corrections:

@@ -14,6 +14,7 @@ from reactive_descheduler.api.eviction import Candidate, Failed, Pause, Rejectio
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.framework.profile import Profile, ProfileView
 from reactive_descheduler.framework.strategy import Strategies, Strategy, View
 
@@ -48,12 +49,13 @@ def views(
     nodes: Mapping[str, Node],
     now: datetime,
     gone: GonePods,
+    usage: Usage | None = None,
 ) -> list[tuple[View, Strategies, Strategies]]:
     """Return what `full_pass` takes: each profile with its view of this state, less `gone`."""
     reduced = lister.less(gone)
     return [
         (
-            ProfileView(profile.evictor, reduced, nodes, now),
+            ProfileView(profile.evictor, reduced, nodes, now, usage),
             profile.deschedule,
             profile.balance,
         )

@@ -19,6 +19,7 @@ from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import Candidate, Rejection
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.controller.bus import EventBus, HeldKey, Item, WholePass, Woken
 from reactive_descheduler.controller.evaluation import Answer, evaluate, take_all
 from reactive_descheduler.controller.parking import Evaluated, Parking
@@ -67,6 +68,7 @@ class ReconcileLoop:
         urgencies: Mapping[str, int],
         lister: Lister,
         nodes: Mapping[str, Node],
+        usage: Usage | None = None,
         causes: Causes,
         dispatcher: Dispatcher,
         clock: Clock,
@@ -80,6 +82,7 @@ class ReconcileLoop:
         self._urgencies = urgencies
         self._lister = lister
         self._nodes = nodes
+        self._usage = usage
         self._causes = causes
         self._dispatcher = dispatcher
         self._clock = clock
@@ -191,7 +194,9 @@ class ReconcileLoop:
     def _evaluate(self, key: Key, answer: Answer) -> tuple[Evaluated, int]:
         profile = self._profiles[key.profile]
         strategy = self._strategies[key.profile, key.strategy]
-        view = ProfileView(profile.evictor, self._lister, self._nodes, self._clock.now())
+        view = ProfileView(
+            profile.evictor, self._lister, self._nodes, self._clock.now(), self._usage
+        )
         return evaluate(strategy, view, key, answer), view.looked_at
 
     def _is_surprise(self, key: Key, evaluated: Evaluated) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from reactive_descheduler.api.changes import On, Wake
+from reactive_descheduler.api.changes import At, On, Wake
 from reactive_descheduler.api.eviction import Rejection
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.framework.filter import EvictorFilter, Reading
 from reactive_descheduler.framework.strategy import Strategies
 
@@ -33,13 +34,19 @@ class ProfileView:
     """
 
     def __init__(
-        self, evictor: EvictorFilter, lister: Lister, nodes: Mapping[str, Node], now: datetime
+        self,
+        evictor: EvictorFilter,
+        lister: Lister,
+        nodes: Mapping[str, Node],
+        now: datetime,
+        usage: Usage | None = None,
     ) -> None:
         self._evictor = evictor
         self._reading = Reading(lister, now)
         self._lister = lister
         self._nodes = nodes
         self._now = now
+        self._usage = usage
         self.noted: list[Wake] = []
         self.looked_at = 0
         """How many times a filter was asked about a Pod."""
@@ -57,8 +64,13 @@ class ProfileView:
         return self._nodes
 
     @property
+    def usage(self) -> Usage | None:
+        return self._usage
+
+    @property
     def version(self) -> int:
-        return self._lister.version
+        measured = self._usage.version if self._usage is not None else 0
+        return self._lister.version + measured
 
     def filter(self, pod: Pod, /) -> Rejection | None:
         self.looked_at += 1
@@ -68,7 +80,7 @@ class ProfileView:
     def pre_eviction(self, pod: Pod, /) -> Rejection | None:
         return self._noted(self._evictor.pre_eviction(pod, self._reading), pod)
 
-    def note(self, *wakes: On) -> None:
+    def note(self, *wakes: On | At) -> None:
         self.noted.extend(wakes)
 
     def _noted(self, rejection: Rejection | None, pod: Pod) -> Rejection | None:

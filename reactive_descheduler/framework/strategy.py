@@ -12,11 +12,12 @@ from datetime import datetime
 from enum import Enum
 from typing import ClassVar, NamedTuple, Protocol
 
-from reactive_descheduler.api.changes import Action, Change, Key, On
+from reactive_descheduler.api.changes import Action, At, Change, Key, On
 from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Rejection, Verdict
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.usage import Usage
 
 Evaluation = Generator[Candidate | Rejection | Pause, Verdict | None, None]
 """After each Candidate the driver sends its Verdict; after anything else it sends None."""
@@ -89,12 +90,16 @@ class View(Protocol):
         """
 
     @property
+    def usage(self) -> Usage | None:
+        """Measured usage; None where the policy configures no source of it."""
+
+    @property
     def version(self) -> int:
         """Moves with the state that this reads."""
 
     def filter(self, pod: Pod, /) -> Rejection | None: ...
     def pre_eviction(self, pod: Pod, /) -> Rejection | None: ...
-    def note(self, *wakes: On) -> None:
+    def note(self, *wakes: On | At) -> None:
         """Look at the key again when one of these happens, whatever this evaluation yields."""
 
 

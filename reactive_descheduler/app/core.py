@@ -21,6 +21,7 @@ from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.config.reactive import ReactiveSettings
 from reactive_descheduler.controller.bus import Debounce, EventBus, HeldKey, Item
+from reactive_descheduler.controller.hold import HoldRule
 from reactive_descheduler.controller.loop import ReconcileLoop
 from reactive_descheduler.controller.parking import Parking
 from reactive_descheduler.evictor.assumed import Assumed
@@ -32,6 +33,7 @@ from reactive_descheduler.evictor.gates.clock import ClockGate
 from reactive_descheduler.evictor.gates.lane import LaneGate
 from reactive_descheduler.evictor.gates.limits import Limits, LimitsGate
 from reactive_descheduler.evictor.gates.permission import PermissionGate
+from reactive_descheduler.evictor.gates.replacements import ReplacementsGate
 from reactive_descheduler.evictor.gates.reported import ReportedGate
 from reactive_descheduler.evictor.gates.retry import RetryGate
 from reactive_descheduler.evictor.gates.settle import SettleGate
@@ -86,6 +88,7 @@ class Gates:
     retry: RetryGate
     lane: LaneGate
     limits: LimitsGate
+    replacements: ReplacementsGate
     bucket: BucketGate
 
     def ordered(self) -> tuple[Gate, ...]:
@@ -162,6 +165,7 @@ class Core:
     def resolve(self, uid: str, *, key: Key | None = None) -> None:
         """A look-up told that a Pod assumed going stays: assume no longer."""
         self.assumed.drop(uid)
+        self.dispatcher.wake(self.gates.replacements.stays(uid))
         self.dispatcher.wake(self.gates.lane.resolved(uid))
         if key is not None:
             self.bus.look_again(key)
@@ -254,6 +258,7 @@ def build_core(
         usage=kept.usage if kept.usage.sources else None,
         causes=causes,
         dispatcher=dispatcher,
+        hold=HoldRule(gates.replacements, lister=lister, timeout=lambda: settings.pacing.timeout),
         clock=clock,
         observer=reporter,
     )
@@ -315,6 +320,7 @@ def _enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
             budgets_of=lister.budgets_of, is_stale=surroundings.budgets_stale, pod_now=lister.pod
         ),
         limits=LimitsGate(_limits(policy), window=settings.limits.window),
+        replacements=ReplacementsGate(timeout=settings.pacing.timeout),
         bucket=BucketGate(bucket, clock=clock, adaptive=settings.rate_limit.adaptive),
     )
     return Enduring(
@@ -360,6 +366,7 @@ def _configure(
     gates.settle.settle_of = settle_of
     gates.stale.max_age = settings.staleness.max_age
     gates.limits.reconfigure(_limits(policy), window=settings.limits.window)
+    gates.replacements.timeout = settings.pacing.timeout
     gates.bucket.adaptive = rate.adaptive
 
 

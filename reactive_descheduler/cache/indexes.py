@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from reactive_descheduler.api.pod import Pod
 
 IndexFunction = Callable[[Pod], Collection[str]]
-"""Returns the groups a Pod belongs to. A Pod whose node and template are unchanged must stay in its
-groups."""
+"""Returns the groups a Pod belongs to. What it reads must be among what the store compares before
+it leaves the indexes alone: node, template, being active, terminating."""
 
 
 def by_node(pod: Pod) -> Collection[str]:
@@ -26,6 +26,11 @@ def by_namespace(pod: Pod) -> Collection[str]:
 def by_owner(pod: Pod) -> Collection[str]:
     """By the UID of each owner, controller or not (spec/evictor 2.3, row 10)."""
     return {owner.uid for owner in pod.template.owners}
+
+
+def by_terminating(pod: Pod) -> Collection[str]:
+    """By the namespace, of those that are on their way from a node."""
+    return (pod.namespace,) if pod.deleted is not None and pod.active and pod.node_name else ()
 
 
 class PodIndex:

@@ -12,7 +12,13 @@ from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.surroundings import PodDisruptionBudget
 from reactive_descheduler.cache.budgets import BudgetIndex
 from reactive_descheduler.cache.counts import NodeRequests
-from reactive_descheduler.cache.indexes import PodIndex, by_namespace, by_node, by_owner
+from reactive_descheduler.cache.indexes import (
+    PodIndex,
+    by_namespace,
+    by_node,
+    by_owner,
+    by_terminating,
+)
 
 T = TypeVar("T")
 Name = tuple[str, str]
@@ -38,6 +44,7 @@ class Store:
         self.pods_by_node = PodIndex(by_node)
         self.pods_by_namespace = PodIndex(by_namespace)
         self.pods_by_owner = PodIndex(by_owner)
+        self.terminating_pods = PodIndex(by_terminating)
         self.requests = NodeRequests()
         self.budgets = BudgetIndex()
         self.version = 0
@@ -125,7 +132,12 @@ class Store:
             del self._pods[old.uid]
         if old is not None and new is not None and _stands_alike(old, new):
             return
-        for index in (self.pods_by_node, self.pods_by_namespace, self.pods_by_owner):
+        for index in (
+            self.pods_by_node,
+            self.pods_by_namespace,
+            self.pods_by_owner,
+            self.terminating_pods,
+        ):
             index.update(old, new)
         self.requests.update(old, new)
         if new is None and old is not None:
@@ -140,5 +152,8 @@ def _one(form: type[T], found: KubeObject | None) -> T | None:
 def _stands_alike(old: Pod, new: Pod) -> bool:
     """Say whether no index and no count can tell the two apart: so it is for most changes."""
     return (
-        old.template is new.template and old.node_name == new.node_name and old.active == new.active
+        old.template is new.template
+        and old.node_name == new.node_name
+        and old.active == new.active
+        and (old.deleted is None) == (new.deleted is None)
     )

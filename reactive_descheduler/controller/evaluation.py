@@ -3,10 +3,17 @@ nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from reactive_descheduler.api.changes import Key
-from reactive_descheduler.api.eviction import TAKEN, Candidate, Held, Rejection, Verdict
+from reactive_descheduler.api.eviction import (
+    TAKEN,
+    Candidate,
+    Held,
+    Pause,
+    Rejection,
+    Verdict,
+)
 from reactive_descheduler.controller.parking import Evaluated
 from reactive_descheduler.framework.profile import ProfileView
 from reactive_descheduler.framework.strategy import Strategy
@@ -19,7 +26,24 @@ def take_all(_candidate: Candidate) -> None:
 
 
 def evaluate(strategy: Strategy, view: ProfileView, key: Key, answer: Answer) -> Evaluated:
-    """Evaluate a key. `answer`: what gates say; only a Rejection makes the strategy pass on."""
+    """Evaluate a key in one go. `answer`: what gates say; only a Rejection makes the strategy pass
+    on."""
+    steps = evaluate_in_steps(strategy, view, key, answer)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            evaluated: Evaluated = ended.value
+            return evaluated
+
+
+def evaluate_in_steps(
+    strategy: Strategy, view: ProfileView, key: Key, answer: Answer
+) -> Generator[None, None, Evaluated]:
+    """Evaluate a key; yields where the strategy finds it good to give way.
+
+    Whoever gives way looks at `view.version` afterwards: on another state the evaluation is void.
+    """
     offered: list[Candidate] = []
     rejected: list[Rejection] = []
     generator = strategy.evaluate(view, key)
@@ -40,6 +64,8 @@ def evaluate(strategy: Strategy, view: ProfileView, key: Key, answer: Answer) ->
                 verdict = TAKEN
         elif isinstance(said, Rejection):
             rejected.append(said)
+        elif isinstance(said, Pause):
+            yield
     noted = dict.fromkeys(view.noted)
     for rejection in rejected:
         noted.update(dict.fromkeys(rejection.wakes))

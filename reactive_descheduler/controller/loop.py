@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from traceback import walk_tb
 from typing import NamedTuple, Protocol
@@ -21,7 +21,13 @@ from reactive_descheduler.api.node import Node
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.controller.bus import EventBus, HeldKey, Item, WholePass, Woken
-from reactive_descheduler.controller.evaluation import Answer, evaluate, take_all
+from reactive_descheduler.controller.evaluation import (
+    Answer,
+    evaluate,
+    evaluate_in_steps,
+    take_all,
+)
+from reactive_descheduler.controller.hold import HoldRule, held
 from reactive_descheduler.controller.parking import Evaluated, Parking
 from reactive_descheduler.evictor.causes import Causes
 from reactive_descheduler.evictor.dispatcher import Dispatcher
@@ -34,6 +40,7 @@ log = structlog.get_logger()
 
 _SLICE = 0.005
 """Seconds of work after which the event loop gets its turn."""
+_ATTEMPTS = 3
 _RETRY_FIRST, _RETRY_LONGEST = 1.0, 300.0
 LEAST_URGENT = 100
 """Urgency of a strategy that the table of those in tree does not name."""
@@ -71,6 +78,7 @@ class ReconcileLoop:
         usage: Usage | None = None,
         causes: Causes,
         dispatcher: Dispatcher,
+        hold: HoldRule,
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -85,6 +93,7 @@ class ReconcileLoop:
         self._usage = usage
         self._causes = causes
         self._dispatcher = dispatcher
+        self._hold = hold
         self._clock = clock
         self._observer = observer
         self._surprising: set[Key] = set()
@@ -99,7 +108,11 @@ class ReconcileLoop:
 
     def evaluate(self, key: Key) -> Evaluated:
         """Say what the key comes to now. Changes nothing; the gates are asked, not taken."""
-        return self._evaluate(key, self._dispatcher.reject)[0]
+        rejection, before = self._hold_of(key)
+        if rejection is not None and not before:
+            return held(rejection, Evaluated(), ())
+        evaluated = self._evaluate(key, self._dispatcher.reject)
+        return evaluated if rejection is None else held(rejection, evaluated, before)
 
     def still_offered(self, candidate: Candidate) -> bool:
         """Evaluate the candidate's key once more, right before its request.
@@ -108,7 +121,7 @@ class ReconcileLoop:
         permits are taken already. An exception means no.
         """
         try:
-            evaluated, _ = self._evaluate(candidate.key, take_all)
+            evaluated = self._evaluate(candidate.key, take_all)
         except Exception as error:
             self._fail(candidate.key, error)
             return False
@@ -118,7 +131,12 @@ class ReconcileLoop:
         )
 
     def reconcile(self, due: Due[Item]) -> None:
-        """Deal with one item of the delay queue."""
+        """Deal with one item of the delay queue in one go."""
+        for _ in self.steps(due):
+            pass
+
+    def steps(self, due: Due[Item]) -> Iterator[None]:
+        """Deal with one item of the delay queue; yields at good places to give way."""
         item = due.key
         try:
             if isinstance(item, HeldKey):
@@ -128,7 +146,7 @@ class ReconcileLoop:
             elif isinstance(item, Woken):
                 self._bus.wake_on(item)
             else:
-                self._reconcile_key(item, due.since)
+                yield from self._reconcile_key(item, due.since)
         finally:
             self._queue.done(item)
 
@@ -136,7 +154,10 @@ class ReconcileLoop:
         """Work until the queue shuts down."""
         began = self._clock.monotonic()
         while (due := await self._queue.get()) is not None:
-            self.reconcile(due)
+            for _ in self.steps(due):
+                if self._clock.monotonic() - began > _SLICE:
+                    await asyncio.sleep(0)
+                    began = self._clock.monotonic()
             if self._clock.monotonic() - began > _SLICE:
                 await asyncio.sleep(0)
                 began = self._clock.monotonic()
@@ -150,12 +171,12 @@ class ReconcileLoop:
         else:
             self.failures.pop(of_all, None)
 
-    def _reconcile_key(self, key: Key, since: float | None) -> None:
+    def _reconcile_key(self, key: Key, since: float | None) -> Iterator[None]:
         found_by_resync = key in self._bus.resynced
         self._bus.resynced.discard(key)
         self.runs[key.strategy] += 1
         try:
-            evaluated, looked_at = self._evaluate(key, self._dispatcher.reject)
+            evaluated, looked_at = yield from self._evaluate_in_steps(key)
         except Exception as error:
             self._fail(key, error)
             return
@@ -191,13 +212,46 @@ class ReconcileLoop:
             if (each.pod, each.by, each.reason) not in told and not each.not_yet(key.strategy):
                 self._observer.stays(key, each)
 
-    def _evaluate(self, key: Key, answer: Answer) -> tuple[Evaluated, int]:
-        profile = self._profiles[key.profile]
-        strategy = self._strategies[key.profile, key.strategy]
-        view = ProfileView(
-            profile.evictor, self._lister, self._nodes, self._clock.now(), self._usage
-        )
-        return evaluate(strategy, view, key, answer), view.looked_at
+    def _evaluate(self, key: Key, answer: Answer) -> Evaluated:
+        return evaluate(self._strategies[key[:2]], self._view(key), key, answer)
+
+    def _evaluate_in_steps(self, key: Key) -> Generator[None, None, tuple[Evaluated, int]]:
+        """Evaluate a key for its verdict of record, and say how many Pods filters were asked about.
+
+        One that gave way and finds another state starts over; after that happened twice it no
+        longer gives way, or a key that is never left alone would never be done.
+        """
+        strategy = self._strategies[key[:2]]
+        for attempt in range(_ATTEMPTS):
+            rejection, before = self._hold_of(key)
+            if rejection is not None and not before:
+                return held(rejection, Evaluated(), ()), 0
+            view = self._view(key)
+            version = view.version
+            steps = evaluate_in_steps(strategy, view, key, self._dispatcher.reject)
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as ended:
+                    evaluated: Evaluated = ended.value
+                    if rejection is not None:
+                        evaluated = held(rejection, evaluated, before)
+                    return evaluated, view.looked_at
+                if attempt < _ATTEMPTS - 1:
+                    yield
+                    if view.version != version:
+                        break
+        raise AssertionError  # the last attempt ends by returning
+
+    def _hold_of(self, key: Key) -> tuple[Rejection | None, Sequence[Candidate]]:
+        """Return what holds the key, and what it has offered before."""
+        rejection = self._hold.check(self._strategies[key[:2]], key, self._clock.now())
+        before = self._parking.get(key) if rejection is not None else None
+        return rejection, before.offered if before is not None else ()
+
+    def _view(self, key: Key) -> ProfileView:
+        evictor = self._profiles[key.profile].evictor
+        return ProfileView(evictor, self._lister, self._nodes, self._clock.now(), self._usage)
 
     def _is_surprise(self, key: Key, evaluated: Evaluated) -> bool:
         """Say whether only the resync found a candidate; if so it is looked at once more in 2 s."""

@@ -16,5 +16,6 @@ ORDER = (
     "retry",  # the last request for this Pod failed
     "lane",  # its budget has no room, or a request under it is in flight
     "limits",  # too many went in the window
+    "replacements",  # holds nobody: keeps what evictions are still waited for
     "bucket",  # the global rate; asked before all else, taken last
 )

@@ -28,6 +28,7 @@ KINDS = frozenset(
         "Namespace",
         "PodDisruptionBudget",
         "PersistentVolumeClaim",
+        "PersistentVolume",
         "PriorityClass",
     }
 )
@@ -80,6 +81,7 @@ class Decoder:
             "Namespace": _KindCodec(wire.WireNamespace, projection.namespace),
             "PodDisruptionBudget": _KindCodec(wire.WireBudget, projection.budget),
             "PersistentVolumeClaim": _KindCodec(wire.WireClaim, projection.claim),
+            "PersistentVolume": _KindCodec(wire.WireVolume, projection.volume),
             "PriorityClass": _KindCodec(wire.WirePriorityClass, projection.priority_class),
         }
         self.unreadable = 0

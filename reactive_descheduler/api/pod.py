@@ -68,6 +68,7 @@ class PodTemplate(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True)
     """Names of PersistentVolumeClaims that its volumes refer to."""
     resource_claims: bool = False
     host_ports: tuple[str, ...] = ()
+    """As `address:port/protocol`."""
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, gc=False):
@@ -125,6 +126,17 @@ class Pod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     @property
     def qos(self) -> str:
         return self.qos_class or self.template.computed_qos
+
+
+class Kin(NamedTuple):
+    """Whom labels and namespaces cannot tell apart: the Pods of one namespace and template."""
+
+    namespace: str
+    template: PodTemplate
+
+
+def kin(pod: Pod) -> Kin:
+    return Kin(pod.namespace, pod.template)
 
 
 class Shape(NamedTuple):

@@ -11,7 +11,9 @@ from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import READ_ANNOTATIONS, ContainerStatus, Pod, PodTemplate
 from reactive_descheduler.api.surroundings import (
+    PLACE_LABELS,
     Namespace,
+    PersistentVolume,
     PersistentVolumeClaim,
     PodDisruptionBudget,
     PriorityClass,
@@ -123,6 +125,19 @@ def claim(found: wire.WireClaim) -> PersistentVolumeClaim:
         uid=meta.uid or f"{namespace}/{meta.name}",
         resource_version=meta.resource_version or "",
         storage_class=spec.storage_class_name or "",
+        volume=spec.volume_name or "",
+    )
+
+
+def volume(found: wire.WireVolume) -> PersistentVolume:
+    meta, spec = found.metadata, found.spec or wire.VolumeSpec()
+    labels = decode_texts(meta.labels)
+    return PersistentVolume(
+        name=meta.name,
+        uid=meta.uid or meta.name,
+        resource_version=meta.resource_version or "",
+        affinity=spec.node_affinity.required if spec.node_affinity else None,
+        places={key: labels[key] for key in PLACE_LABELS if key in labels},
     )
 
 
@@ -167,9 +182,10 @@ def opaque(kind: str, identity: Identity, why: str) -> KubeObject:
     )
 
 
-_CLUSTER_WIDE: dict[str, type[Node | Namespace | PriorityClass]] = {
+_CLUSTER_WIDE: dict[str, type[Node | Namespace | PersistentVolume | PriorityClass]] = {
     "Node": Node,
     "Namespace": Namespace,
+    "PersistentVolume": PersistentVolume,
     "PriorityClass": PriorityClass,
 }
 _NAMESPACED: dict[str, type[PodDisruptionBudget | PersistentVolumeClaim]] = {

@@ -1,12 +1,21 @@
-"""The read views of what surrounds Pods: namespaces, disruption budgets, volume claims, priority
-classes."""
+"""The read views of what surrounds Pods: namespaces, disruption budgets, volumes and their
+claims, priority classes."""
 
 from __future__ import annotations
 
 import msgspec
 
 from reactive_descheduler.api.meta import Ref
-from reactive_descheduler.api.terms import LabelSelector
+from reactive_descheduler.api.terms import LabelSelector, NodeSelector
+
+_ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+OLD_PLACE_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": _ZONE,
+    "failure-domain.beta.kubernetes.io/region": _REGION,
+}
+"""Old names of labels, and what they are called now."""
+PLACE_LABELS = (_ZONE, _REGION, *OLD_PLACE_LABELS)
+"""The labels that say where a volume or a node is, without any affinity."""
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -53,11 +62,30 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True)
     uid: str
     resource_version: str
     storage_class: str = ""
+    volume: str = ""
+    """Name of the PersistentVolume that it is bound to; empty as long as it is not."""
     opaque: str = ""
 
     @property
     def ref(self) -> Ref:
         return ("PersistentVolumeClaim", self.namespace, self.name)
+
+
+class PersistentVolume(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A volume with what says from where it can be reached."""
+
+    name: str
+    uid: str
+    resource_version: str
+    affinity: NodeSelector | None = None
+    places: dict[str, str] = {}
+    """Its labels of zone and region; a value may name several, with `__` between."""
+    namespace: str = ""
+    opaque: str = ""
+
+    @property
+    def ref(self) -> Ref:
+        return ("PersistentVolume", "", self.name)
 
 
 class PriorityClass(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -7,6 +7,7 @@ whose template is known therefore costs one look-up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import compress
 from typing import TypeVar
 
 import msgspec
@@ -134,7 +135,7 @@ class TemplateTable:
             resource_claims=bool(_decode(_list, spec.resource_claims, [])),
             host_ports=tuple(
                 f"{port.host_ip or '0.0.0.0'}:{port.host_port}/{port.protocol or 'TCP'}"
-                for container in containers
+                for container in (*containers, *compress(init_containers, always))
                 for port in _decode(_ports, container.ports, ())
                 if port.host_port
             ),

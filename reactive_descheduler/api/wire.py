@@ -157,6 +157,20 @@ class WireBudget(Wire, frozen=True, gc=False):
 
 class ClaimSpec(Wire, frozen=True, gc=False):
     storage_class_name: str | None = ""
+    volume_name: str | None = ""
+
+
+class VolumeAffinity(Wire, frozen=True, gc=False):
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(Wire, frozen=True, gc=False):
+    node_affinity: VolumeAffinity | None = None
+
+
+class WireVolume(Wire, frozen=True, gc=False):
+    metadata: Meta
+    spec: VolumeSpec | None = None
 
 
 class WireClaim(Wire, frozen=True, gc=False):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar, cast
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Kin, Pod
 from reactive_descheduler.api.surroundings import (
     Namespace,
+    PersistentVolume,
     PersistentVolumeClaim,
     PodDisruptionBudget,
     PriorityClass,
@@ -15,34 +17,47 @@ from reactive_descheduler.api.surroundings import (
 from reactive_descheduler.cache.counts import takes_room, total_requests
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.indexes import PodIndex
+from reactive_descheduler.cache.promised import PromisedPods
 from reactive_descheduler.cache.store import Store
 
 _NONE_GONE = GonePods()
+_NONE_PROMISED = PromisedPods()
+T = TypeVar("T")
 
 
 class Lister:
     """Reads the store, live: what it returned before a change may be stale after it.
 
     With `gone`, Pods that are still there count as gone in every list, count and sum; whoever owns
-    it may go on filling it.
+    it may go on filling it. `promised` is read by node fit alone: these Pods stand nowhere yet.
     """
 
-    def __init__(self, store: Store, gone: GonePods = _NONE_GONE) -> None:
+    def __init__(
+        self,
+        store: Store,
+        gone: GonePods = _NONE_GONE,
+        promised: PromisedPods = _NONE_PROMISED,
+    ) -> None:
         self._store = store
         self._gone = gone
+        self._promised = promised
+        self._known: dict[Hashable, object] = {}
+        self._known_at = -1
 
     @property
     def version(self) -> int:
-        """Moves with every change that was applied to the store, and of what counts as gone."""
-        return self._store.version + self._gone.version
+        """Moves with every change that was applied to the store, of what counts as gone, and of
+        what is promised."""
+        return self._store.version + self._gone.version + self._promised.version
 
-    def less(self, gone: GonePods) -> Lister:
-        """Return the same face with these Pods taken as gone, now and as `gone` goes on changing.
+    def less(self, gone: GonePods, promised: PromisedPods = _NONE_PROMISED) -> Lister:
+        """Return the same face with these Pods taken as gone, now and as `gone` goes on changing;
+        so with `promised`.
 
         Costs in proportion to `gone`, whatever the size of the cluster. Pods that the store no
         longer has are no matter.
         """
-        return Lister(self._store, gone)
+        return Lister(self._store, gone, promised)
 
     def pods(self) -> Iterable[Pod]:
         """Return all Pods, in no particular order."""
@@ -96,6 +111,23 @@ class Lister:
     def active_pods_on(self, node_name: str) -> int:
         return self._store.requests.pods(node_name) - len(self.gone_on(node_name))
 
+    def promised(self) -> Collection[Pod]:
+        """Return the Pods to which room is promised, each on the node where."""
+        return self._promised.all()
+
+    def promised_on(self, node_name: str) -> Sequence[Pod]:
+        return self._promised.on(node_name)
+
+    def kept_apart(self, namespace: str) -> Sequence[Kin]:
+        """Return which Pods on nodes have required anti-affinity that may look into a
+        namespace."""
+        return self._store.apart.looking_into(namespace)
+
+    def apart_pods(self, kin: Kin) -> Sequence[Pod]:
+        """Return the active Pods on nodes of one of those."""
+        pods = self._store.pods()
+        return [pods[uid] for uid in self._store.apart.uids(kin) if uid not in self._gone]
+
     def nodes(self) -> Sequence[Node]:
         """Return all nodes, by name."""
         return self._store.nodes()
@@ -107,6 +139,10 @@ class Lister:
     def namespace(self, name: str) -> Namespace | None:
         found = self._store.get("Namespace", "", name)
         return found if isinstance(found, Namespace) else None
+
+    def namespaces(self) -> Sequence[Namespace]:
+        """Return all namespaces, in no particular order."""
+        return [each for each in self._store.all("Namespace") if isinstance(each, Namespace)]
 
     def budgets(self, namespace: str) -> Sequence[PodDisruptionBudget]:
         """Return the budgets of a namespace, by name."""
@@ -120,9 +156,22 @@ class Lister:
         found = self._store.get("PersistentVolumeClaim", namespace, name)
         return found if isinstance(found, PersistentVolumeClaim) else None
 
+    def volume(self, name: str) -> PersistentVolume | None:
+        found = self._store.get("PersistentVolume", "", name)
+        return found if isinstance(found, PersistentVolume) else None
+
     def priority_class(self, name: str) -> PriorityClass | None:
         found = self._store.get("PriorityClass", "", name)
         return found if isinstance(found, PriorityClass) else None
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` gives for this state; it is asked once for each key and state."""
+        if self._known_at != self.version:
+            self._known_at = self.version
+            self._known.clear()
+        if key not in self._known:
+            self._known[key] = make()
+        return cast(T, self._known[key])
 
     def _group(self, index: PodIndex, group: str) -> Sequence[Pod]:
         pods = self._store.pods_of(index, group)

@@ -10,6 +10,7 @@ from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.surroundings import PodDisruptionBudget
+from reactive_descheduler.cache.apart import ApartIndex
 from reactive_descheduler.cache.budgets import BudgetIndex
 from reactive_descheduler.cache.counts import NodeRequests
 from reactive_descheduler.cache.indexes import (
@@ -45,6 +46,7 @@ class Store:
         self.pods_by_namespace = PodIndex(by_namespace)
         self.pods_by_owner = PodIndex(by_owner)
         self.terminating_pods = PodIndex(by_terminating)
+        self.apart = ApartIndex()
         self.requests = NodeRequests()
         self.budgets = BudgetIndex()
         self.version = 0
@@ -139,6 +141,7 @@ class Store:
             self.terminating_pods,
         ):
             index.update(old, new)
+        self.apart.update(old, new)
         self.requests.update(old, new)
         if new is None and old is not None:
             left = self.pods_by_namespace.count(old.namespace)

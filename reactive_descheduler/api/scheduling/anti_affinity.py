@@ -1,18 +1,25 @@
-"""Whom a required anti-affinity term keeps away, as the scheduler reads it.
+"""Required anti-affinity as the scheduler reads it: over topology domains, and both ways.
 
-Upstream reads less of a term (`fit`): no `namespaceSelector`, and a Pod tells itself by its name.
+Upstream reads less of a term (`fit`): no `namespaceSelector`, no Pods elsewhere in the domain, and
+a Pod tells itself by its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.api.selectors import matches
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Kin, Pod, kin
+from reactive_descheduler.api.scheduling.occupancy import Occupancy
+from reactive_descheduler.api.selectors import SelectorError, matches
 from reactive_descheduler.api.terms import PodAffinityTerm
 
 LabelsOf = Callable[[str], Mapping[str, str] | None]
 """Returns the labels of a namespace; None if it is not known."""
+
+ANY_NAMESPACE = ""
+"""Stands for the namespaces of a term that chooses them by their labels."""
 
 
 def keeps_away(term: PodAffinityTerm, owner: Pod, other: Pod, labels_of: LabelsOf) -> bool:
@@ -21,9 +28,17 @@ def keeps_away(term: PodAffinityTerm, owner: Pod, other: Pod, labels_of: LabelsO
     Raises:
         SelectorError: a selector of the term is malformed.
     """
+    return other.uid != owner.uid and keeps_kin_away(term, kin(owner), kin(other), labels_of)
+
+
+def keeps_kin_away(term: PodAffinityTerm, owner: Kin, other: Kin, labels_of: LabelsOf) -> bool:
+    """Say the same of any two Pods of these kinds.
+
+    Raises:
+        SelectorError: a selector of the term is malformed.
+    """
     return (
-        other.uid != owner.uid
-        and looks_into(term, owner.namespace, other.namespace, labels_of)
+        looks_into(term, owner.namespace, other.namespace, labels_of)
         and matches(term.label_selector, other.template.labels)
         and _label_keys_agree(term, owner.template.labels, other.template.labels)
     )
@@ -41,6 +56,125 @@ def looks_into(term: PodAffinityTerm, own: str, namespace: str, labels_of: Label
         return not term.namespaces and namespace == own
     labels = labels_of(namespace)
     return labels is not None and matches(term.namespace_selector, labels)
+
+
+def namespaces_looked_into(of: Kin) -> frozenset[str]:
+    """Return the namespaces that the terms name, ANY_NAMESPACE for those chosen by labels."""
+    found: set[str] = set()
+    for term in of.template.anti_affinity:
+        found.update(term.namespaces or ())
+        if term.namespace_selector is not None:
+            found.add(ANY_NAMESPACE)
+        elif not term.namespaces:
+            found.add(of.namespace)
+    return frozenset(found)
+
+
+def anti_affinity_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
+    """Return which Pod keeps this one out of a topology domain that the node is in."""
+    found = neighbours(pod, occupancy)
+    if found.flaw:
+        return found.flaw
+    for key in found.keys:
+        value = node.labels.get(key)
+        others = found.taken.get((key, value), ()) if value is not None else ()
+        for other in others:
+            if other.uid != pod.uid:
+                place = f" on {other.node_name}" if other.node_name != node.name else ""
+                return f"anti-affinity between it and Pod {other.namespace}/{other.name}{place}"
+    return None
+
+
+class Neighbours(NamedTuple):
+    """Where the Pods of one kind cannot go for anti-affinity."""
+
+    taken: Mapping[tuple[str, str], tuple[Pod, ...]]
+    """By topology key and value, two Pods that are in the way, if there are as many: one of them
+    may be the very Pod that is asked about."""
+    keys: tuple[str, ...]
+    """The topology keys among these."""
+    flaw: str
+    """Why its own terms cannot be read: then it fits nowhere, as upstream has it."""
+
+
+_NOBODY = Neighbours({}, (), "")
+
+
+def neighbours(pod: Pod, occupancy: Occupancy) -> Neighbours:
+    """Return which domains are closed to Pods of this namespace and template."""
+    if not pod.template.anti_affinity and not occupancy.kept_apart(pod.namespace):
+        return _NOBODY
+    of = kin(pod)
+    return occupancy.once(("neighbours", of), lambda: _neighbours(of, occupancy))
+
+
+def _neighbours(of: Kin, occupancy: Occupancy) -> Neighbours:
+    taken: dict[tuple[str, str], tuple[Pod, ...]] = {}
+    try:
+        for key, other in _in_the_way(of, occupancy):
+            node = occupancy.node(other.node_name)
+            value = node.labels.get(key) if node is not None else None
+            if value is None:
+                continue
+            known = taken.get((key, value), ())
+            if len(known) < 2 and other.uid not in (each.uid for each in known):
+                taken[key, value] = (*known, other)
+    except SelectorError as error:
+        return Neighbours({}, (), f"the anti-affinity is malformed: {error}")
+    return Neighbours(taken, tuple(sorted({key for key, _ in taken})), "")
+
+
+def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
+    """Yield a topology key and a Pod for every term that keeps one of the two from the other."""
+
+    def labels_of(name: str) -> Mapping[str, str] | None:
+        namespace = occupancy.namespace(name)
+        return namespace.labels if namespace is not None else None
+
+    for term in of.template.anti_affinity:
+        matches(term.label_selector, {})  # a malformed one is told though there may be no Pod
+        known: dict[Kin, bool] = {}
+        for other in _looked_at(term, of, occupancy, labels_of):
+            others = kin(other)
+            hit = known.get(others)
+            if hit is None:
+                hit = known[others] = keeps_kin_away(term, of, others, labels_of)
+            if hit and other.active and other.node_name:
+                yield term.topology_key, other
+    promised: dict[Kin, list[Pod]] = {}
+    for other in occupancy.promised():
+        if other.template.anti_affinity:
+            promised.setdefault(kin(other), []).append(other)
+    for owner in dict.fromkeys((*occupancy.kept_apart(of.namespace), *promised)):
+        keys = [
+            term.topology_key
+            for term in owner.template.anti_affinity
+            if _reaches(term, owner, of, labels_of)
+        ]
+        for other in (*occupancy.apart_pods(owner), *promised.get(owner, ())) if keys else ():
+            yield from ((key, other) for key in keys)
+
+
+def _looked_at(
+    term: PodAffinityTerm, of: Kin, occupancy: Occupancy, labels_of: LabelsOf
+) -> Iterator[Pod]:
+    names: Iterable[str] = term.namespaces or (of.namespace,)
+    if term.namespace_selector is not None:
+        names = [
+            each.name
+            for each in occupancy.namespaces()
+            if looks_into(term, of.namespace, each.name, labels_of)
+        ]
+    for name in names:
+        yield from occupancy.pods_in(name)
+    yield from occupancy.promised()
+
+
+def _reaches(term: PodAffinityTerm, owner: Kin, other: Kin, labels_of: LabelsOf) -> bool:
+    try:
+        return keeps_kin_away(term, owner, other, labels_of)
+    except SelectorError:
+        return False  # the API server lets none in
 
 
 def _label_keys_agree(

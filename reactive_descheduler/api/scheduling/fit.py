@@ -1,36 +1,43 @@
-"""Whether a Pod would fit a node, as upstream reckons it (spec/strategies 2.9).
+"""Whether a Pod would fit a node: as upstream reckons it (spec/strategies 2.9), and beyond.
 
-Not looked at, as upstream does not: preferred affinity, Pod affinity, other Pods' anti-affinity,
-topology spread, host ports, volumes, readiness (callers pass ready nodes). Every check is against
-the present state; no room is booked.
+Not looked at, as upstream does not: preferred affinity, Pod affinity, readiness (callers pass ready
+nodes); and, unless the rules say so, what `FitRules` names. Every check is against the present
+state, in which promised room counts as taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, PodTemplate, Shape
 from reactive_descheduler.api.quantity import milli_value, value
+from reactive_descheduler.api.scheduling.anti_affinity import anti_affinity_misfit
+from reactive_descheduler.api.scheduling.host_ports import host_port_misfit
 from reactive_descheduler.api.scheduling.node_affinity import AffinityError, matches_node
+from reactive_descheduler.api.scheduling.occupancy import Occupancy
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, taint_text, untolerated
+from reactive_descheduler.api.scheduling.volumes import volume_misfit
 from reactive_descheduler.api.selectors import SelectorError, matches
 from reactive_descheduler.api.terms import PodAffinityTerm
 
 
-class Occupancy(Protocol):
-    """What stands on nodes; the cache's Lister is one."""
+class FitRules(NamedTuple):
+    """What is looked at beyond upstream; each a correction of its own."""
 
-    def pods_on(self, node_name: str, /) -> Iterable[Pod]: ...
+    anti_affinity: bool = False
+    """Over whole topology domains, and that of the Pods already there."""
+    host_ports: bool = False
+    volumes: bool = False
+    spread: bool = False
 
-    def requests_on(self, node_name: str, /) -> Mapping[str, int]:
-        """Return what the node's active Pods request in all, in billionths of the base unit."""
 
-    def active_pods_on(self, node_name: str, /) -> int: ...
+UPSTREAM = FitRules()
 
 
-def misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
+def misfit(pod: Pod, node: Node, occupancy: Occupancy, rules: FitRules = UPSTREAM) -> str | None:
     """Return why the Pod does not fit the node; None if it does.
 
     On its own node a Pod has its resources already, so they are not checked there.
@@ -39,15 +46,25 @@ def misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
         _own_misfit(node)
         or _affinity_misfit(pod, node)
         or _taint_misfit(pod, node)
-        or _neighbour_misfit(pod, node, occupancy)
+        or (None if rules.anti_affinity else _neighbour_misfit(pod, node, occupancy))
         or (_resource_misfit(pod, node, occupancy) if pod.node_name != node.name else None)
+        or _further_misfit(pod, node, occupancy, rules)
+    )
+
+
+def _further_misfit(pod: Pod, node: Node, occupancy: Occupancy, rules: FitRules) -> str | None:
+    """Look at what upstream leaves out, the dearest last."""
+    return (
+        (host_port_misfit(pod, node, occupancy) if rules.host_ports else None)
+        or (volume_misfit(pod, node, occupancy) if rules.volumes else None)
+        or (anti_affinity_misfit(pod, node, occupancy) if rules.anti_affinity else None)
     )
 
 
 def shape_misfit(shape: Shape, node: Node, occupancy: Occupancy) -> str | None:
     """Return why no Pod of this shape, coming from elsewhere, fits the node; None if one may.
 
-    Neighbours are left out: a Pod is told from them by its name, which a shape has not.
+    Neighbours and what hangs on more than the shape are left out.
     """
     template = PodTemplate(
         labels={},
@@ -115,13 +132,16 @@ def _hits(term: PodAffinityTerm, pod: Pod, other: Pod) -> bool:
 
 
 def _resource_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
-    used = occupancy.requests_on(node.name)
+    used, pods = occupancy.requests_on(node.name), occupancy.active_pods_on(node.name)
+    promised = [each for each in occupancy.promised_on(node.name) if each.uid != pod.uid]
+    if promised:
+        used, pods = Counter(used), pods + len(promised)
+        for other in promised:
+            used.update(other.template.requests)
     for name, requested in sorted(pod.template.requests.items()):
         if milli_value(requested) > _free_millis(name, node, used.get(name, 0)):
             return f"insufficient {name}"
-    if value(node.allocatable.get("pods", 0)) <= occupancy.active_pods_on(node.name):
-        return "insufficient pods"
-    return None
+    return "insufficient pods" if value(node.allocatable.get("pods", 0)) <= pods else None
 
 
 def _free_millis(name: str, node: Node, used: int) -> int:

@@ -27,7 +27,7 @@ def matches_node(template: PodTemplate, node: Node) -> bool:
     if any(labels.get(key) != value for key, value in template.node_selector.items()):
         return False
     required = template.required_node_affinity
-    return required is None or _some_term_matches(required, node)
+    return required is None or accepts_node(required, node)
 
 
 def accepts(template: PodTemplate, node: Node) -> bool:
@@ -56,7 +56,12 @@ def label_keys(template: PodTemplate) -> frozenset[str]:
     return frozenset(template.node_selector) | {each.key for each in expressions}
 
 
-def _some_term_matches(selector: NodeSelector, node: Node) -> bool:
+def accepts_node(selector: NodeSelector, node: Node) -> bool:
+    """Say whether one of the terms matches.
+
+    Raises:
+        AffinityError: none does, and not all of them can be read.
+    """
     mistake = ""
     for term in selector.node_selector_terms or ():
         found = _term_flaw(term)

@@ -1,0 +1,48 @@
+"""What node fit asks about the present state: who stands where, and whose room is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Kin, Pod
+from reactive_descheduler.api.surroundings import (
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+
+T = TypeVar("T")
+
+
+class Occupancy(Protocol):
+    """One state of a cluster; the cache's Lister is one."""
+
+    def pods_on(self, node_name: str, /) -> Iterable[Pod]: ...
+    def pods_in(self, namespace: str, /) -> Iterable[Pod]: ...
+
+    def requests_on(self, node_name: str, /) -> Mapping[str, int]:
+        """Return what the node's active Pods request in all, in billionths of the base unit."""
+
+    def active_pods_on(self, node_name: str, /) -> int: ...
+
+    def promised(self) -> Iterable[Pod]:
+        """Return Pods that are to come: each names the node on which room is promised to it."""
+
+    def promised_on(self, node_name: str, /) -> Sequence[Pod]: ...
+
+    def kept_apart(self, namespace: str, /) -> Sequence[Kin]:
+        """Return whose required anti-affinity may look into a namespace."""
+
+    def apart_pods(self, kin: Kin, /) -> Iterable[Pod]:
+        """Return the active Pods on nodes of one of those."""
+
+    def node(self, name: str, /) -> Node | None: ...
+    def namespace(self, name: str, /) -> Namespace | None: ...
+    def namespaces(self) -> Iterable[Namespace]: ...
+    def claim(self, namespace: str, name: str, /) -> PersistentVolumeClaim | None: ...
+    def volume(self, name: str, /) -> PersistentVolume | None: ...
+
+    def once(self, key: Hashable, make: Callable[[], T], /) -> T:
+        """Return what `make` gives for this state; it is asked once for each key and state."""

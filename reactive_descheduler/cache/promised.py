@@ -1,0 +1,48 @@
+"""Room that is promised: Pods that went or are about to go, on the nodes that would take them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from reactive_descheduler.api.pod import Pod
+
+
+class PromisedPods:
+    """Pods by UID and by node, each as it would stand there; a lister over it is live."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Pod] = {}
+        self._by_node: dict[str, dict[str, Pod]] = {}
+        self.version = 0
+        """Moves whenever a promise is made or ends."""
+
+    def promise(self, pod: Pod, node_name: str) -> None:
+        """Promise the Pod room on a node, in place of what it was promised before."""
+        self.end(pod.uid)
+        self.version += 1
+        there = msgspec.structs.replace(pod, node_name=node_name, deleted=None)
+        self._pods[pod.uid] = there
+        self._by_node.setdefault(node_name, {})[pod.uid] = there
+
+    def end(self, uid: str) -> Pod | None:
+        """End a promise; return the Pod as it would have stood there."""
+        pod = self._pods.pop(uid, None)
+        if pod is None:
+            return None
+        self.version += 1
+        on_node = self._by_node[pod.node_name]
+        del on_node[uid]
+        if not on_node:
+            del self._by_node[pod.node_name]
+        return pod
+
+    def all(self) -> Collection[Pod]:
+        return self._pods.values()
+
+    def on(self, node_name: str) -> Sequence[Pod]:
+        return tuple(self._by_node.get(node_name, {}).values()) if self._by_node else ()
+
+    def __len__(self) -> int:
+        return len(self._pods)

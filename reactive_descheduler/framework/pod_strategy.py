@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Generator, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field
@@ -45,6 +45,16 @@ def one_of(known: frozenset[str]) -> Callable[[str], str]:
         return value
 
     return check
+
+
+def after(time: datetime | None, seconds: int) -> datetime | None:
+    """Add seconds; None where that is past all time, or there is no time to add to."""
+    if time is None:
+        return None
+    try:
+        return time + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
 
 
 class Violation(NamedTuple):

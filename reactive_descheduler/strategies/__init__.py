@@ -13,6 +13,7 @@ from reactive_descheduler.config.loaded import PluginSpec
 from reactive_descheduler.framework.strategy import Phase, Strategy, Subscription
 
 from .pod_life_time import PodLifeTime, PodLifeTimeArguments
+from .remove_failed_pods import FailedPodsArguments, RemoveFailedPods
 from .remove_pods_having_too_many_restarts import (
     RemovePodsHavingTooManyRestarts,
     TooManyRestartsArguments,
@@ -54,11 +55,12 @@ IN_TREE: tuple[InTree, ...] = (
     _built(RemovePodsHavingTooManyRestarts, TooManyRestartsArguments, 20),
     # They have waited for long and can wait longer.
     _built(PodLifeTime, PodLifeTimeArguments, 30),
+    # They have ended and hold no room: nobody waits for it.
+    _built(RemoveFailedPods, FailedPodsArguments, 40),
 )
 """Ordered by urgency."""
 
 NOT_BUILT: tuple[PluginSpec, ...] = (
-    _not_built(Phase.DESCHEDULE, "RemoveFailedPods"),
     _not_built(Phase.DESCHEDULE, "RemovePodsViolatingInterPodAntiAffinity"),
     _not_built(Phase.BALANCE, "HighNodeUtilization"),
     _not_built(Phase.BALANCE, "LowNodeUtilization"),

@@ -7,7 +7,7 @@ a condition's transition is not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -25,6 +25,7 @@ from reactive_descheduler.framework.pod_strategy import (
     PodArguments,
     PodStrategy,
     Violation,
+    after,
     one_of,
 )
 from reactive_descheduler.framework.strategy import Evaluation, Scope, Subscription, View
@@ -106,7 +107,7 @@ class ConditionFilter(Arguments):
             return _ALWAYS
         since = condition.last_transition_time
         least = self.min_time_since_last_transition_seconds
-        return None if since is None else _after(since, least)
+        return None if since is None else after(since, least)
 
 
 class PodLifeTimeArguments(PodArguments):
@@ -203,7 +204,7 @@ class PodLifeTime(PodStrategy):
         times: list[datetime | None] = []
         longest = self._arguments.max_pod_life_time_seconds
         if longest is not None:
-            times.append(_after(pod.created, longest + 1))
+            times.append(after(pod.created, longest + 1))
         if self._arguments.conditions:
             times.append(min(self._conditions_due(pod), default=None))
         dues = [due for due in times if due is not None]
@@ -261,16 +262,6 @@ class PodLifeTime(PodStrategy):
             codes = sorted(code for code in self._exit_codes if code in found_codes)
             parts.append(f"a container ended with {', '.join(map(str, codes))}")
         return "; ".join(parts)
-
-
-def _after(time: datetime | None, seconds: int) -> datetime | None:
-    """Add seconds; None where that is past all time, or there is no time to add to."""
-    if time is None:
-        return None
-    try:
-        return time + timedelta(seconds=seconds)
-    except OverflowError:
-        return None
 
 
 def _age_order(candidate: Candidate) -> tuple[datetime, str, str]:

@@ -40,7 +40,21 @@ _MOST_DISRUPTED_PODS = 2_000
 
 
 def evict(registry: Registry, key: ObjectKey, body: JsonObject, *, dry_run: bool) -> None:
-    """Evict a Pod, if its disruption budget allows.
+    """Evict a Pod, if its disruption budget allows. Raises what `permit` raises."""
+    options = mapping(body, "deleteOptions")
+    dry_run = dry_run or "All" in strings(options, "dryRun")
+    stored = permit(registry, key, body, dry_run=dry_run)
+    if dry_run:
+        return
+    if not is_terminating(stored.document):
+        _mark(registry, stored)
+    # The mark has moved the version on; what was asked for was checked above.
+    unconditional = {name: value for name, value in options.items() if name != "preconditions"}
+    registry.delete(PODS, key, unconditional)
+
+
+def permit(registry: Registry, key: ObjectKey, body: JsonObject, *, dry_run: bool) -> Stored:
+    """Take the budget of an eviction and check its preconditions, but leave the Pod as it is.
 
     Raises ApiError 400 if the names differ, 404 if there is no such Pod, 409 if a precondition
     fails, 429 if the budget forbids it, 500 if two budgets select the Pod.
@@ -49,19 +63,11 @@ def evict(registry: Registry, key: ObjectKey, body: JsonObject, *, dry_run: bool
         raise ApiError(400, f"{text(body, 'kind')} cannot be handled as an Eviction")
     if name_of(body) != key[1]:
         raise ApiError(400, "name in URL does not match name in Eviction object")
-    options = mapping(body, "deleteOptions")
-    dry_run = dry_run or "All" in strings(options, "dryRun")
     stored = registry.get(PODS, key)
     if not _budget_is_moot(stored.document):
         _take_budget(registry, stored, dry_run=dry_run)
-    registry.check_preconditions(PODS, stored, mapping(options, "preconditions"))
-    if dry_run:
-        return
-    if not is_terminating(stored.document):
-        _mark(registry, stored)
-    # The mark has moved the version on; what was asked for was checked above.
-    unconditional = {name: value for name, value in options.items() if name != "preconditions"}
-    registry.delete(PODS, key, unconditional)
+    registry.check_preconditions(PODS, stored, mapping(body, "deleteOptions", "preconditions"))
+    return stored
 
 
 def _budget_is_moot(pod: JsonObject) -> bool:

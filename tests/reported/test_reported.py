@@ -1,0 +1,91 @@
+"""Holds the whole daemon to what is right in cases that people reported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from reactive_descheduler.sandbox.documents import JsonObject, objects
+from reactive_descheduler.strategies import NOT_BUILT
+from tests.reported import judge, player, run
+
+FOLDER = Path(__file__).parent
+FILE = FOLDER / "cases.jsonl"
+CASES = {str(case["id"]): case for case in judge.cases(FILE)}
+
+WAITING = {
+    "react-mass-taint-brake": "brakes",
+    "loop-same-node-again": "cooldown",
+    "plugins-fight": "cooldown",
+    "window-closed": "time windows",
+    "lease-lost-mid-batch": "leader election",
+    "standby-takes-over": "leader election",
+    "pace-eviction-in-background": "feature gates",
+    "affinity-preferred-full": "preferredAffinityFits",
+    "fit-anti-affinity-zone-wide": "nodeFitAntiAffinity",
+    "dry-run-one-slot": "booking",
+    "low-metrics-lag": "metrics-server",
+}
+"""Cases that need what is not built yet, and what that is."""
+
+
+def beyond(case: judge.Case) -> list[str]:
+    """Return the strategies that a case names and that are not built."""
+    text = json.dumps(case)
+    return [spec.name for spec in NOT_BUILT if json.dumps(spec.name) in text]
+
+
+def complaints(case: judge.Case) -> list[str]:
+    seen = run.without_expectations(cast(JsonObject, case))
+    return judge.complaints(case, list(run.plays(seen)))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_does_what_is_right(case: judge.Case) -> None:
+    if case["id"] in WAITING:
+        pytest.skip(f"waits for {WAITING[case['id']]}")
+    if missing := beyond(case):
+        pytest.skip(f"{missing[0]} not built yet")
+    assert complaints(case) == []
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_what_waits_is_still_wrong(name: str) -> None:
+    assert complaints(CASES[name]) != []
+
+
+def test_the_runner_cannot_see_what_is_expected() -> None:
+    for case in run.cases(FILE):
+        assert "expect" not in case
+        assert all("expect" not in variant for variant in objects(case, "variants"))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"settings": {"warp_s": 1}}, "warp_s"),
+        ({"events": [{"at": 0, "op": "start"}, {"at": 1, "op": "explode"}]}, "explode"),
+    ],
+    ids=["setting", "op"],
+)
+def test_what_the_runner_does_not_know_it_names(change: JsonObject, named: str) -> None:
+    case: JsonObject = {"id": "x", "objects": [], **change}
+    assert named in str(player.play(case, {})["error"])
+
+
+def test_runs_as_a_program_with_one_line_for_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "few.jsonl"
+    name = "affinity-nodefit-false"
+    file.write_text(json.dumps(CASES[name]))
+    done = subprocess.run(
+        [sys.executable, FOLDER / "run.py", file], capture_output=True, check=True, text=True
+    )
+    observed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one.get("under") for one in observed] == [None, {"corrections": "none"}]
+    assert all(one["id"] == name and "error" not in one for one in observed)
+    assert judge.complaints(CASES[name], observed) == []

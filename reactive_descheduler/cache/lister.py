@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod
+from reactive_descheduler.api.scheduling.spread import DomainCounts, Spread, is_counted, shifted
 from reactive_descheduler.api.surroundings import (
     Namespace,
     PersistentVolume,
@@ -127,6 +128,19 @@ class Lister:
         """Return the active Pods on nodes of one of those."""
         pods = self._store.pods()
         return [pods[uid] for uid in self._store.apart.uids(kin) if uid not in self._gone]
+
+    def spread_counts(self, namespace: str, spread: Spread, /) -> DomainCounts:
+        """Return what a topology spread constraint counts in a namespace. Worked out anew only
+        after a Pod there or a node's labels have moved."""
+        store = self._store
+        domains = store.topology.domains(spread.shape, store.nodes())
+        templates = store.placements.templates(namespace)
+        counted = store.placements.counts(namespace, spread, domains, templates)
+        if not self._gone:
+            return counted
+        known = (store.pods().get(uid) for uid in self._gone)
+        gone = [pod for pod in known if pod is not None and is_counted(pod)]
+        return shifted(counted, spread, namespace, gone=gone)
 
     def nodes(self) -> Sequence[Node]:
         """Return all nodes, by name."""

@@ -20,6 +20,8 @@ from reactive_descheduler.cache.indexes import (
     by_owner,
     by_terminating,
 )
+from reactive_descheduler.cache.placements import Placements
+from reactive_descheduler.cache.topology import Topology
 
 T = TypeVar("T")
 Name = tuple[str, str]
@@ -48,6 +50,8 @@ class Store:
         self.terminating_pods = PodIndex(by_terminating)
         self.apart = ApartIndex()
         self.requests = NodeRequests()
+        self.placements = Placements()
+        self.topology = Topology()
         self.budgets = BudgetIndex()
         self.version = 0
         """Moves with every change."""
@@ -124,6 +128,7 @@ class Store:
             self._index_pod(_one(Pod, old), _one(Pod, new))
         elif isinstance(old, Node) or isinstance(new, Node):
             self._nodes = None
+            self.topology.update(_one(Node, old), _one(Node, new))
         elif isinstance(old, PodDisruptionBudget) or isinstance(new, PodDisruptionBudget):
             self.budgets.update(_one(PodDisruptionBudget, old), _one(PodDisruptionBudget, new))
 
@@ -143,6 +148,7 @@ class Store:
             index.update(old, new)
         self.apart.update(old, new)
         self.requests.update(old, new)
+        self.placements.update(old, new)
         if new is None and old is not None:
             left = self.pods_by_namespace.count(old.namespace)
             self.budgets.trim(old.namespace, left)

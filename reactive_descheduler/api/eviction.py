@@ -104,6 +104,8 @@ class Answer(StrEnum):
 
     EVICTED = "evicted"
     DRY_RUN = "dry-run"
+    OBSERVED = "observed"
+    """Nothing was sent, for the strategy only observes."""
     NOT_FOUND = "not-found"
     UID_CONFLICT = "uid-conflict"
     """409: another Pod of that name is there now."""

@@ -212,7 +212,7 @@ def build_core(
     reporter = Reporter(hooks, surroundings.metrics, clock=clock, profile_names=names)
     worker = EvictionWorker(
         surroundings.client,
-        WorkerSettings(dry_run, policy.grace_period_seconds, names),
+        WorkerSettings(dry_run, policy.grace_period_seconds, names, observing=settings.observing),
         clock=clock,
     )
     dispatcher = Dispatcher(
@@ -366,6 +366,7 @@ def _configure(
     gates.settle.settle_of = settle_of
     gates.stale.max_age = settings.staleness.max_age
     gates.limits.reconfigure(_limits(policy), window=settings.limits.window)
+    gates.reported.reconfigure(settings.observing)
     gates.replacements.timeout = settings.pacing.timeout
     gates.bucket.adaptive = rate.adaptive
 

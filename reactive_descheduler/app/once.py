@@ -95,6 +95,7 @@ class OnePass:
             limits=pass_limits(core.policy),
             one_offer=Correction.ONE_OFFER_PER_PASS in core.policy.corrections,
             shown_going=None,
+            observing=core.policy.reactive.observing,
         )
         said_so_far = full_pass(
             views(
@@ -114,7 +115,10 @@ class OnePass:
                 return ledger.report
             verdict = None
             if isinstance(said, Candidate):
+                seen = len(ledger.report.observed)
                 verdict = ledger.before(said)
+                if len(ledger.report.observed) > seen:
+                    self._hooks.on_outcome(await core.worker.evict(said))
                 if verdict is None:
                     verdict = await self._ask(ledger, said)
                 self._tell(said, verdict.why)

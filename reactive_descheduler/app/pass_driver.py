@@ -66,6 +66,8 @@ class PassReport:
     """Requests that the API server answered with no."""
     held: list[HeldCandidate] = field(default_factory=list)
     """Candidates for which no request was made, since a limit is reached."""
+    observed: list[Candidate] = field(default_factory=list)
+    """Candidates of strategies that only observe: nothing is asked, and they do not go."""
     rejected: list[Rejection] = field(default_factory=list)
     """What filters and strategies said no to, or not yet."""
     failed: list[Failed] = field(default_factory=list)
@@ -85,6 +87,7 @@ def run_pass(
     limits: PassLimits,
     ask: Ask,
     one_offer: bool,
+    observing: frozenset[str] = frozenset(),
     usage: Usage | None = None,
 ) -> PassReport:
     """Run one full pass and return what became of it.
@@ -95,10 +98,15 @@ def run_pass(
         limits: counts as it goes, so each pass needs a new one.
         ask: only asked for candidates that no limit holds.
         one_offer: the correction oneOfferPerPass.
+        observing: strategies in mode `observe`.
         usage: measured usage, where the policy configures a source of it.
     """
     ledger = PassLedger(
-        now=now, limits=limits, one_offer=one_offer, shown_going=None if one_offer else store
+        now=now,
+        limits=limits,
+        one_offer=one_offer,
+        shown_going=None if one_offer else store,
+        observing=observing,
     )
     said_so_far = full_pass(
         views(profiles, lister=Lister(store), nodes=nodes, now=now, gone=ledger.gone, usage=usage)
@@ -123,7 +131,13 @@ class PassLedger:
     """
 
     def __init__(
-        self, *, now: datetime, limits: PassLimits, one_offer: bool, shown_going: Store | None
+        self,
+        *,
+        now: datetime,
+        limits: PassLimits,
+        one_offer: bool,
+        shown_going: Store | None,
+        observing: frozenset[str] = frozenset(),
     ) -> None:
         """`shown_going`: where Pods that are taken become terminating, as upstream's cache shows
         them; None: they count as gone."""
@@ -133,12 +147,17 @@ class PassLedger:
         self._now = now
         self._limits = limits
         self._one_offer = one_offer
+        self._observing = observing
         self._offered: set[str] = set()
         self._taken: set[str] = set()
 
     def before(self, candidate: Candidate) -> Verdict | None:
         """Return the verdict if no request is to be made for the candidate."""
         pod = candidate.pod
+        if candidate.key.strategy in self._observing:
+            # Its own arithmetic goes on as if it went; for everyone else it is still there.
+            self.report.observed.append(candidate)
+            return TAKEN
         if self._one_offer and pod.uid in self._offered:
             return _NOT_TAKEN
         self._offered.add(pod.uid)

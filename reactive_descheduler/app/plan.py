@@ -90,6 +90,8 @@ class Plan:
     evictions: tuple[PlannedPod, ...]
     refused_by_budget: tuple[PlannedPod, ...]
     """As if all evictions before were granted. They count for no limit, as in a pass."""
+    observed: tuple[PlannedPod, ...]
+    """What strategies in mode `observe` would evict if they acted."""
     refused: tuple[RefusedPod, ...]
     """Without those that go all the same, by another strategy."""
     later: tuple[LaterPod, ...]
@@ -148,6 +150,7 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
         limits=pass_limits(policy),
         ask=budgets.ask,
         one_offer=Correction.ONE_OFFER_PER_PASS in policy.corrections,
+        observing=policy.reactive.observing,
     )
     return Plan(
         time=now,
@@ -159,6 +162,7 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
             _planned(candidate, names, note=refusal.message)
             for candidate, refusal in report.refused
         ),
+        observed=tuple(_planned(candidate, names) for candidate in report.observed),
         refused=tuple(_refused(report)),
         later=tuple(sorted(_later(report), key=lambda pod: (pod.due, pod.namespace, pod.name))),
         held=tuple(_planned(candidate, names, note=held.reason) for candidate, held in report.held),

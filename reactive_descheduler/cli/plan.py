@@ -135,6 +135,8 @@ def _tell(plan: Plan) -> None:
     columns = ("pod", "node", "workload", "profile", "strategy", "cause", "reason")
     if plan.evictions:
         _section("Evictions, in their order", columns, map(_row, plan.evictions))
+    if plan.observed:
+        _section("Only observed", columns, map(_row, plan.observed))
     if plan.refused_by_budget:
         rows_refused = ((*_row(pod), pod.note) for pod in plan.refused_by_budget)
         _section("Refused by their budget", (*columns, "note"), rows_refused)

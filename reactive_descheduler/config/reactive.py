@@ -329,6 +329,11 @@ class ReactiveSettings(Arguments):
         # One that is set alone may pass the other, inherited one, which then follows.
         return Debounce(quiet=quiet, max_wait=max(quiet, longest))
 
+    @property
+    def observing(self) -> frozenset[str]:
+        """Return the strategies that decide and report, but evict nothing."""
+        return frozenset(name for name, own in self.strategies.items() if own.mode == "observe")
+
     def settle_of(self, strategy: str, *, taint: str = "") -> timedelta:
         """Return how long a cause must have stood; `taint` is its key where it is a taint."""
         own = self.strategies.get(strategy, StrategySettings()).settle

@@ -170,10 +170,13 @@ class Dispatcher:
         self._observer.answered(lost._replace(answer=Answer.EVICTED, ended=now))
 
     def wake(self, events: Iterable[ClusterEvent]) -> None:
-        """Return to the running order what waits for these, and look whether something may go."""
-        for event in events:
-            self._queue.wake(event)
-        self._wake_one()
+        """Return to the running order what waits for these, and look whether something may go.
+
+        Not if nothing was waiting: every change comes by here, and most wake nobody.
+        """
+        woken = [self._queue.wake(event) for event in events]
+        if any(woken) or self._closed is not None:
+            self._wake_one()
 
     def on_jump(self, by: timedelta) -> None:
         """The wall clock jumped: shift what was noted, and ask about every held candidate anew."""
@@ -294,7 +297,9 @@ class Dispatcher:
                 continue
             entry = self.next_request()
             if entry is not None:
-                self._wake_one()  # while this one waits for its answer, another looks for more
+                # While this one waits for its answer, another looks for more; but not before the
+                # request is written, which takes a turn of the loop.
+                asyncio.get_running_loop().call_soon(self._wake_one)
                 await self._send(entry)
             elif self._more:
                 await self._go_on()

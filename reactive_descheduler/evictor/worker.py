@@ -42,6 +42,8 @@ class WorkerSettings(NamedTuple):
     grace_period_seconds: int | None
     """Sent with each request; None sends none, and the Pod's own holds."""
     profile_names: tuple[str, ...]
+    observing: frozenset[str] = frozenset()
+    """Strategies in mode `observe`."""
 
 
 class EvictionWorker:
@@ -64,6 +66,11 @@ class EvictionWorker:
         if self._settings.dry_run:
             return EvictionOutcome(
                 candidate, Answer.DRY_RUN, None, "dry run", None, started, started
+            )
+        if candidate.key.strategy in self._settings.observing:
+            message = "the strategy only observes"
+            return EvictionOutcome(
+                candidate, Answer.OBSERVED, None, message, None, started, started
             )
         pod = candidate.pod
         profile = self._settings.profile_names[candidate.key.profile]

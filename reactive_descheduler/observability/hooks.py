@@ -118,10 +118,10 @@ class MetricsHook:
         if (seen := self._seen.pop(pod.uid, None)) is not None:
             latency = _seconds(seen, outcome.started)
             self._metrics.cause_to_request.labels(strategy).observe(latency)
-        if answer is Answer.DRY_RUN:
+        if answer in (Answer.DRY_RUN, Answer.OBSERVED):
             self._metrics.dry_run_reports.labels(strategy).inc()
-        if answer is Answer.UNKNOWN:
-            return  # counted when it is known what became of it
+        if answer in (Answer.UNKNOWN, Answer.OBSERVED):
+            return  # counted when it is known what became of it; nothing becomes of an observation
         self._metrics.count_eviction(
             Result.SUCCESS if answer in (Answer.EVICTED, Answer.DRY_RUN) else Result.ERROR,
             strategy=strategy,
@@ -206,6 +206,8 @@ class LogHook:
             self._log.info("Evicted pod", **fields)
         elif answer is Answer.DRY_RUN:
             self._log.info("Evicted pod in dry run mode", **fields)
+        elif answer is Answer.OBSERVED:
+            self._log.info("Pod would be evicted, but the strategy only observes", **fields)
         else:
             say = self._log.warning if answer in _PASSING else self._log.error
             say(

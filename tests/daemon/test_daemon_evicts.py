@@ -7,6 +7,7 @@ from datetime import timedelta
 import anyio
 import pytest
 
+from reactive_descheduler.app.policy_file import LOOK_EVERY
 from reactive_descheduler.sandbox.faults import Fault
 from tests.builders import make_budget, make_namespace, make_node, make_pod
 from tests.daemon.world import AT_ONCE, START, TAINTS, eventually, life_time, world
@@ -68,6 +69,36 @@ async def test_a_dry_run_sends_nothing_and_reports_each_pod_once() -> None:
         assert running.held() == {"a": "reported"}
         assert running.requests.hits == 0
         assert running.metric("dry_run_reports") == 1
+
+
+OBSERVING = AT_ONCE.replace(
+    "reactive: {", "reactive: {strategies: {RemovePodsViolatingNodeTaints: {mode: observe}}, "
+)
+
+
+async def test_a_strategy_that_only_observes_reports_each_pod_and_evicts_nobody() -> None:
+    async with world(policy=TAINTS + OBSERVING) as running:
+        await running.live()
+        await running.taint("node-1")
+        await running.rest()
+        running.daemon.core.resync()
+        await running.rest()
+
+        assert running.answers() == [("a", "observed")]
+        assert running.held() == {"a": "reported"}
+        assert running.requests.hits == 0
+        assert running.metric("pods_evicted") == 0
+
+
+async def test_what_was_only_observed_goes_when_a_reload_lets_the_strategy_act() -> None:
+    async with world(policy=TAINTS + OBSERVING) as running:
+        await running.live()
+        await running.taint("node-1")
+        await running.rest()
+        running.file.text = TAINTS + AT_ONCE
+        await running.rest(2 * LOOK_EVERY)
+
+        assert await running.leaving() == {"a"}
 
 
 async def test_a_held_pod_goes_at_once_when_its_budget_opens() -> None:

@@ -129,3 +129,13 @@ async def test_a_server_that_comes_back_in_time_is_waited_for() -> None:
     report = await one_pass(tainted(make_pod("a", node="node-1")), faults=[fault])
 
     assert [candidate.pod.name for candidate in report.evicted] == ["a"]
+
+
+async def test_a_strategy_that_only_observes_is_reported_and_asks_nothing() -> None:
+    observe = "reactive: {strategies: {RemovePodsViolatingNodeTaints: {mode: observe}}}\n"
+    requests = Fault(verb="create", resource="pods/eviction")
+    cluster = small_cluster()
+    cluster[1] = make_node("node-1", taints=[taint("dedicated")])
+    report = await one_pass(cluster, policy=TAINTS + observe, faults=[requests])
+    assert [candidate.pod.name for candidate in report.observed] == ["a"]
+    assert (report.evicted, requests.hits) == ([], 0)

@@ -11,7 +11,7 @@ ORDER = (
     "clock",  # the wall clock jumped, so ages may be wrong
     "stale",  # what is known may be wrong
     "permission",  # no request can succeed
-    "reported",  # dry run: told already
+    "reported",  # dry run, mode observe: told already
     "settle",  # the cause may pass by itself
     "retry",  # the last request for this Pod failed
     "lane",  # its budget has no room, or a request under it is in flight

@@ -47,6 +47,8 @@ class BucketGate(OpenGate):
         if outcome.answer is Answer.THROTTLED:
             pause = outcome.retry_after if outcome.retry_after is not None else THROTTLED_PAUSE
             self._bucket.pause_until(self._clock.monotonic() + pause)
+        if outcome.answer is Answer.OBSERVED:
+            self._bucket.give_back()  # what only observes must not slow down what acts
         if self.adaptive:
             if outcome.answer in (Answer.THROTTLED, Answer.SERVER_ERROR, Answer.UNKNOWN):
                 self._bucket.slow_down()

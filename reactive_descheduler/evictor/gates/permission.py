@@ -11,7 +11,15 @@ from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome
 from reactive_descheduler.framework.gate import OpenGate
 
 TRY_AGAIN = timedelta(seconds=60)
-_TELLS_NOTHING = frozenset({Answer.DRY_RUN, Answer.UNKNOWN, Answer.SERVER_ERROR, Answer.THROTTLED})
+_TELLS_NOTHING = frozenset(
+    {
+        Answer.DRY_RUN,
+        Answer.OBSERVED,
+        Answer.UNKNOWN,
+        Answer.SERVER_ERROR,
+        Answer.THROTTLED,
+    }
+)
 """Given without, or before, a look at our permissions: an overloaded API server refuses first."""
 
 

@@ -40,6 +40,7 @@ def _pass(
     refusals: dict[str, Refusal] | None = None,
     limits: str = "",
     one_offer: bool = True,
+    observing: frozenset[str] = frozenset(),
 ) -> tuple[PassReport, list[str]]:
     """Run a pass; return its report, and the requests made as `strategy pod`."""
     policy = load_policy(POLICY + limits, source="policy", plugins=PLUGINS)
@@ -57,6 +58,7 @@ def _pass(
         limits=pass_limits(policy),
         ask=ask,
         one_offer=one_offer,
+        observing=observing,
     )
     return report, asked
 
@@ -147,3 +149,17 @@ def test_a_second_request_that_upstream_makes_is_not_made_but_counts() -> None:
     report, asked = _pass(forced, _pod("b"), limits=lenient, one_offer=False)
     assert asked == ["restarts a"]
     assert [_text(held.candidate) for held in report.held] == ["age b"]
+
+
+def test_what_is_only_observed_stays_for_those_that_act() -> None:
+    observing = frozenset({"RemovePodsHavingTooManyRestarts"})
+    report, asked = _pass(
+        _pod("a", restarts=9),
+        _pod("b"),
+        _pod("c"),
+        observing=observing,
+        limits="maxNoOfPodsToEvictTotal: 1\n",
+    )
+    assert [_text(candidate) for candidate in report.observed] == ["restarts a"]
+    assert asked == ["age a"]
+    assert [_text(candidate) for candidate in report.evicted] == ["age a"]

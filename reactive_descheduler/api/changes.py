@@ -102,7 +102,9 @@ class Action(Flag):
     BUDGET_ROSE = auto()
     """`disruptionsAllowed` rose, or the budget went."""
     CLAIM = auto()
-    """A PersistentVolumeClaim came, went, or got another storage class."""
+    """A PersistentVolumeClaim came, went, got another storage class or another volume."""
+    VOLUME = auto()
+    """A PersistentVolume came, went, or can be reached from other nodes."""
 
     LANE_FREE = auto()
     """From the lane gate: the request in flight for this budget was answered, or its debit was

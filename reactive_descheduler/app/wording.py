@@ -38,7 +38,8 @@ HAPPENINGS: Mapping[Action, str] = {
     Action.BUDGET_SELECTION: "comes, goes or selects other Pods",
     Action.BUDGET_STATUS: "gets another status",
     Action.BUDGET_ROSE: "allows more disruptions",
-    Action.CLAIM: "comes, goes or gets another storage class",
+    Action.CLAIM: "comes, goes or gets another storage class or volume",
+    Action.VOLUME: "comes, goes or can be reached from other nodes",
     Action.LIMIT_FREED: "has room again",
     Action.LANE_FREE: "has its request answered",
     Action.BUCKET_FILLED: "fills up",
@@ -55,6 +56,7 @@ _SUBJECTS: Mapping[str, tuple[str, str]] = {
     "NAMESPACE": ("Namespace", "namespace"),
     "BUDGET": ("PodDisruptionBudget", "budget"),
     "CLAIM": ("PersistentVolumeClaim", "claim"),
+    "VOLUME": ("PersistentVolume", "volume"),
     "LIMIT": ("", "limit"),
     "LANE": ("PodDisruptionBudget", "budget"),
     "BUCKET": ("", "token bucket"),
@@ -101,6 +103,9 @@ def _subject(action: Action, ref: Ref | None) -> str:
         return describe_ref(ref)
     if ref[0] == "Owner":
         return f"a {word} of its owner"
+    if ref[0] == "AntiAffinity":
+        whom = f"namespace {ref[2]}" if ref[2] else "namespaces by their labels"
+        return f"a {word} with anti-affinity that looks into {whom}"
     place = {"Node": "on node", "Namespace": "in namespace"}.get(ref[0], "of")
     return f"a {word} {place} {ref[2]}"
 

@@ -1,20 +1,22 @@
-"""Where a Pod would find room, remembered for as long as nothing moves.
+"""Where a Pod would find room, remembered for as long as nothing moves; and what would change that.
 
-Pods of one shape fit the same nodes, so one search answers for all of them. Pods with
-anti-affinity of their own are searched for one by one: upstream tells them from their neighbours
-by name.
+Pods of one shape fit the same nodes, so one search answers for all of them. Pods about which more
+is asked than their shape (anti-affinity, spread, ports, volumes) are searched for one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from reactive_descheduler.api.changes import Action, On
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, Shape, shape
-from reactive_descheduler.api.scheduling.fit import misfit
+from reactive_descheduler.api.scheduling.anti_affinity import ANY_NAMESPACE, neighbours
+from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules, misfit
+from reactive_descheduler.api.scheduling.spread import HARD, spreads
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.config.corrections import Correction, Corrections
 
 NODE_FIT = (
     Action.NODE_TAINTS
@@ -25,6 +27,27 @@ NODE_FIT = (
     | Action.NODE_OPAQUE
 )
 """What on a node that stays can turn its fit, either way."""
+_TOPOLOGY = Action.NODE_ADDED | Action.NODE_REMOVED | Action.NODE_LABELS | Action.NODE_OPAQUE
+"""What on any node moves it from one domain to another."""
+_STANDS = (
+    Action.POD_BOUND
+    | Action.POD_GONE
+    | Action.POD_PHASE
+    | Action.POD_LABELS
+    | Action.POD_SPEC
+    | Action.POD_OPAQUE
+)
+"""What on a Pod elsewhere in the domain counts."""
+
+
+def fit_rules(corrections: Corrections) -> FitRules:
+    """Return what node fit looks at under these corrections."""
+    return FitRules(
+        anti_affinity=Correction.NODE_FIT_ANTI_AFFINITY in corrections,
+        host_ports=Correction.NODE_FIT_HOST_PORTS in corrections,
+        volumes=Correction.NODE_FIT_VOLUMES in corrections,
+        spread=Correction.NODE_FIT_SPREAD in corrections,
+    )
 
 
 class _Found(NamedTuple):
@@ -36,68 +59,115 @@ class _Found(NamedTuple):
 class Fitting:
     """Finds a node for a Pod, with a memory of one state of the cluster."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: FitRules = UPSTREAM) -> None:
+        self.rules = rules
         self._lister: Lister | None = None
         self._version = -1
         self._memory: dict[Shape, _Found] = {}
+
+    def misfit(self, pod: Pod, node: Node, lister: Lister) -> str | None:
+        """Return why the Pod does not fit the node; None if it does."""
+        return misfit(pod, node, lister, self.rules)
 
     def elsewhere(self, pod: Pod, nodes: Iterable[Node], lister: Lister) -> Node | None:
         """Return the first of the nodes, other than the Pod's own, that it fits.
 
         `nodes` has to be the same for one state of the lister; it may be lazy.
         """
-        if pod.template.anti_affinity:
-            return _first(pod, nodes, lister)
+        if self._is_special(pod, lister):
+            return self._first(pod, nodes, lister)
         if lister is not self._lister or lister.version != self._version:
             self._lister, self._version = lister, lister.version
             self._memory.clear()
         key = shape(pod)
         known = self._memory.get(key)
         if known is None or (known.witness is not None and known.witness.name == pod.node_name):
-            witness = _first(pod, nodes, lister)
+            witness = self._first(pod, nodes, lister)
             self._memory[key] = _Found(witness, "" if witness else pod.node_name)
             return witness
         if known.witness is not None or known.left_out in ("", pod.node_name):
             return known.witness
         untried = (node for node in nodes if node.name == known.left_out)
-        self._memory[key] = _Found(_first(pod, untried, lister), "")
+        self._memory[key] = _Found(self._first(pod, untried, lister), "")
         return self._memory[key].witness
 
+    def room_wakes(self, pod: Pod, lister: Lister) -> tuple[On, *tuple[On, ...]]:
+        """Return what could make room for a Pod that fits nowhere: a better node, or less on one,
+        or in the way elsewhere."""
+        freed = Action.POD_GONE | Action.POD_RESOURCES
+        if pod.template.anti_affinity:
+            freed |= Action.POD_LABELS
+        if lister.promised():
+            freed |= Action.REPLACED
+        wanted = shape(pod)
+        far = tuple(self._far_wakes(pod, lister))
+        return (On(Action.NODE_ADDED | NODE_FIT, None, wanted), On(freed, None, wanted), *far)
 
-def _first(pod: Pod, nodes: Iterable[Node], lister: Lister) -> Node | None:
-    return next(
-        (
-            node
-            for node in nodes
-            if node.name != pod.node_name and misfit(pod, node, lister) is None
-        ),
-        None,
-    )
+    def own_room_wake(self, pod: Pod, node: Node) -> On:
+        """Return what could let a Pod fit its own node again, beside what could make room.
 
+        Its shape alone does not tell: on its own node it has its room, and meets itself.
+        """
+        freed = Action.POD_GONE | Action.POD_LABELS
+        near = pod.template.anti_affinity or pod.template.host_ports
+        return On(NODE_FIT | freed if near else NODE_FIT, node.ref)
 
-def room_wakes(pod: Pod) -> tuple[On, On]:
-    """Return what could make room for a Pod that fits nowhere: a better node, or less on one."""
-    freed = Action.POD_GONE | Action.POD_RESOURCES
-    if pod.template.anti_affinity:
-        freed |= Action.POD_LABELS
-    return (
-        On(Action.NODE_ADDED | NODE_FIT, None, shape(pod)),
-        On(freed, None, shape(pod)),
-    )
+    def loss_wakes(self, pod: Pod, node: Node, lister: Lister) -> tuple[On, ...]:
+        """Return what could end the Pod's fit on this node."""
+        filled = Action.POD_BOUND | Action.POD_RESOURCES | Action.POD_PHASE
+        if pod.template.anti_affinity:
+            filled |= Action.POD_LABELS
+        return (
+            On(Action.NODE_REMOVED | NODE_FIT | filled, node.ref),
+            *self._far_wakes(pod, lister),
+        )
 
+    def _is_special(self, pod: Pod, lister: Lister) -> bool:
+        """Say whether more than the Pod's shape decides where it fits."""
+        template, rules = pod.template, self.rules
+        if rules.anti_affinity:
+            found = neighbours(pod, lister)
+            apart = bool(found.taken or found.flaw)
+        else:
+            apart = bool(template.anti_affinity)
+        return (
+            apart
+            or (rules.host_ports and bool(template.host_ports))
+            or (rules.volumes and bool(template.claims))
+            or (rules.spread and bool(spreads(template, HARD)))
+        )
 
-def own_room_wake(pod: Pod, node: Node) -> On:
-    """Return what could let a Pod fit its own node again.
+    def _first(self, pod: Pod, nodes: Iterable[Node], lister: Lister) -> Node | None:
+        return next(
+            (
+                node
+                for node in nodes
+                if node.name != pod.node_name and misfit(pod, node, lister, self.rules) is None
+            ),
+            None,
+        )
 
-    Its shape alone does not tell: on its own node it has its room, and meets itself.
-    """
-    freed = Action.POD_GONE | Action.POD_LABELS if pod.template.anti_affinity else Action(0)
-    return On(NODE_FIT | freed, node.ref)
-
-
-def loss_wake(pod: Pod, node: Node) -> On:
-    """Return what could end the Pod's fit on this node."""
-    filled = Action.POD_BOUND | Action.POD_RESOURCES | Action.POD_PHASE
-    if pod.template.anti_affinity:
-        filled |= Action.POD_LABELS
-    return On(Action.NODE_REMOVED | NODE_FIT | filled, node.ref)
+    def _far_wakes(self, pod: Pod, lister: Lister) -> Iterator[On]:
+        """Yield what can turn the fit, either way, though it is not on the node itself."""
+        template, rules = pod.template, self.rules
+        if rules.anti_affinity:
+            yield On(_STANDS, ("AntiAffinity", "", pod.namespace))
+            yield On(_STANDS, ("AntiAffinity", "", ANY_NAMESPACE))
+            if template.anti_affinity or lister.kept_apart(pod.namespace):
+                yield On(_TOPOLOGY, None)
+                yield On(Action.NAMESPACE_LABELS, ("Namespace", "", pod.namespace))
+            for term in template.anti_affinity:
+                if term.namespace_selector is not None:
+                    yield On(_STANDS | Action.NAMESPACE_LABELS, None)
+                else:
+                    for name in term.namespaces or (pod.namespace,):
+                        yield On(_STANDS, ("Namespace", "", name))
+        if rules.spread and spreads(template, HARD):
+            yield On(_STANDS | Action.POD_TERMINATING, ("Namespace", "", pod.namespace))
+            yield On(_TOPOLOGY | Action.NODE_TAINTS, None)
+        if rules.volumes:
+            for name in template.claims:
+                claim = lister.claim(pod.namespace, name)
+                yield On(Action.CLAIM, ("PersistentVolumeClaim", pod.namespace, name))
+                if claim is not None and claim.volume:
+                    yield On(Action.VOLUME, ("PersistentVolume", "", claim.volume))

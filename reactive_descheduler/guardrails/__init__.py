@@ -13,6 +13,7 @@ from reactive_descheduler.api.pod import EVICT_ANNOTATION, Pod
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments, Protection
 from reactive_descheduler.framework.filter import EvictorFilter, Filter, Reading
+from reactive_descheduler.framework.fitting import fit_rules
 from reactive_descheduler.framework.pod_filter import PodFilter
 
 from .bare_pods import FailedBarePods
@@ -52,7 +53,10 @@ def build_evictor_filter(
     else:
         immovable, liftable, lifts = [Opaque()], [*facts, *protections], _is_present
     return _DefaultEvictor(
-        immovable=immovable, liftable=liftable, placed=list(_placed(arguments)), lifts=lifts
+        immovable=immovable,
+        liftable=liftable,
+        placed=list(_placed(arguments, corrections)),
+        lifts=lifts,
     )
 
 
@@ -90,13 +94,13 @@ def _protections(
         yield PodsWithoutPDB(sees_budgets=Correction.PODS_WITHOUT_PDB in corrections)
 
 
-def _placed(arguments: DefaultEvictorArguments) -> Iterator[Filter]:
+def _placed(arguments: DefaultEvictorArguments, corrections: Corrections) -> Iterator[Filter]:
     """Yield what the second step asks; node fit last, for it is the dearest."""
     selector = arguments.namespace_label_selector
     if selector is not None and (selector.match_labels or selector.match_expressions):
         yield NamespaceSelector(selector)
     if arguments.node_fit:
-        yield NodeFit(arguments.node_selector)
+        yield NodeFit(arguments.node_selector, fit_rules(corrections))
 
 
 def _is_present(pod: Pod) -> bool:

@@ -9,9 +9,10 @@ from reactive_descheduler.api.changes import Never, On
 from reactive_descheduler.api.eviction import Rejection
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules
 from reactive_descheduler.api.selectors import Requirements, SelectorError, parse_selector
 from reactive_descheduler.framework.filter import Reading
-from reactive_descheduler.framework.fitting import Fitting, loss_wake, room_wakes
+from reactive_descheduler.framework.fitting import Fitting
 
 
 class NodeFit:
@@ -23,25 +24,28 @@ class NodeFit:
 
     NAME: ClassVar[str] = "nodeFit"
 
-    def __init__(self, node_selector: str) -> None:
+    def __init__(self, node_selector: str, rules: FitRules = UPSTREAM) -> None:
         self._flaw = ""
         self._selector = Requirements(())
         try:
             self._selector = parse_selector(node_selector)
         except SelectorError as error:
             self._flaw = f"nodeSelector of the evictor: {error}"
-        self._fitting = Fitting()
+        self._fitting = Fitting(rules)
 
     def check(self, pod: Pod, reading: Reading, /) -> Rejection | None:
         if self._flaw:
             return Rejection(self.NAME, self._flaw, (Never(pod.uid),), pod.ref)
         if self._witness(pod, reading) is not None:
             return None
-        return Rejection(self.NAME, "it fits no other node", room_wakes(pod), pod.ref)
+        wakes = self._fitting.room_wakes(pod, reading.lister)
+        return Rejection(self.NAME, "it fits no other node", wakes, pod.ref)
 
     def depends(self, pod: Pod, reading: Reading, /) -> Iterable[On]:
         witness = None if self._flaw else self._witness(pod, reading)
-        return () if witness is None else (loss_wake(pod, witness),)
+        if witness is None:
+            return ()
+        return self._fitting.loss_wakes(pod, witness, reading.lister)
 
     def _witness(self, pod: Pod, reading: Reading) -> Node | None:
         return self._fitting.elsewhere(pod, self._nodes(reading), reading.lister)

@@ -17,18 +17,12 @@ from reactive_descheduler.api.changes import Action, Change, Key, On
 from reactive_descheduler.api.eviction import Cause, Rejection
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.api.scheduling.fit import misfit
 from reactive_descheduler.api.scheduling.node_affinity import accepts, label_keys, preferred_weight
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.args import Listed
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments
-from reactive_descheduler.framework.fitting import (
-    Fitting,
-    loss_wake,
-    own_room_wake,
-    room_wakes,
-)
+from reactive_descheduler.framework.fitting import Fitting, fit_rules
 from reactive_descheduler.framework.pod_strategy import (
     COMMON_EVENTS,
     PodArguments,
@@ -91,7 +85,7 @@ class RemovePodsViolatingNodeAffinity(PodStrategy):
         passes = [known[name] for name in arguments.node_affinity_type if name in known]
         super().__init__(arguments, profile=profile, predicates=passes)
         self._compares = PREFERRED in arguments.node_affinity_type
-        self._fitting = Fitting()
+        self._fitting = Fitting(fit_rules(corrections))
         self._looks_elsewhere = not (
             Correction.NODE_FIT_FALSE in corrections
             and evictor is not None
@@ -142,14 +136,15 @@ class RemovePodsViolatingNodeAffinity(PodStrategy):
     def _refuses(self, view: View, pod: Pod, node: Node) -> Rejection | None:
         if not self._looks_elsewhere:
             return None
-        if misfit(pod, node, view.lister) is None:
+        fitting = self._fitting
+        if fitting.misfit(pod, node, view.lister) is None:
             witness: Node | None = node
         else:
-            witness = self._fitting.elsewhere(pod, view.nodes.values(), view.lister)
+            witness = fitting.elsewhere(pod, view.nodes.values(), view.lister)
         if witness is None:
-            wakes = (*room_wakes(pod), own_room_wake(pod, node))
+            wakes = (fitting.own_room_wake(pod, node), *fitting.room_wakes(pod, view.lister))
             return Rejection(self.NAME, "it fits no node of the cycle", wakes, pod.ref)
-        view.note(loss_wake(pod, witness))
+        view.note(*fitting.loss_wakes(pod, witness, view.lister))
         return None
 
 

@@ -10,9 +10,10 @@ from typing import cast
 
 from reactive_descheduler.api.changes import Action, Change
 from reactive_descheduler.api.meta import KubeObject, Ref
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Pod, kin
+from reactive_descheduler.api.scheduling.anti_affinity import namespaces_looked_into
 
-from . import budget, claim, namespace, node, pod
+from . import budget, claim, namespace, node, pod, volume
 
 _Extractor = Callable[[KubeObject | None, KubeObject | None], Action]
 
@@ -24,6 +25,7 @@ _BY_KIND = cast(
         "Namespace": namespace.EXTRACTORS,
         "PodDisruptionBudget": budget.EXTRACTORS,
         "PersistentVolumeClaim": claim.EXTRACTORS,
+        "PersistentVolume": volume.EXTRACTORS,
     },
 )
 
@@ -40,17 +42,22 @@ def cluster_events(change: Change) -> Action:
 def touched(change: Change) -> tuple[Ref, ...]:
     """Return the objects under which those who wait may have filed this change.
 
-    The object itself; for a Pod also the nodes it is and was on ("a Pod was bound there") and its
-    owners ("a replica came"; by UID, as they are counted, under the kind `Owner`); for a budget
-    also its namespace ("a budget there selects others").
+    The object itself; for a Pod also the nodes it is and was on ("a Pod was bound there"), its
+    owners ("a replica came"; by UID, as they are counted, under the kind `Owner`), its namespace,
+    and under the kind `AntiAffinity` the namespaces that its terms look into; for a budget also its
+    namespace ("a budget there selects others").
     """
     refs = {change.ref: None}
     if change.kind == "PodDisruptionBudget":
         refs["Namespace", "", change.object.namespace] = None
     for side in (change.old, change.new):
         if isinstance(side, Pod):
+            refs["Namespace", "", side.namespace] = None
             if side.node_name:
                 refs["Node", "", side.node_name] = None
             for owner in side.template.owners:
                 refs["Owner", "", owner.uid] = None
+            if side.template.anti_affinity:
+                for name in namespaces_looked_into(kin(side)):
+                    refs["AntiAffinity", "", name] = None
     return tuple(refs)

@@ -8,12 +8,17 @@ from reactive_descheduler.api.changes import Action
 from reactive_descheduler.api.surroundings import PersistentVolumeClaim
 
 
-def storage_class(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> Action:
-    if old and new and (old.storage_class, old.opaque) == (new.storage_class, new.opaque):
+def binding(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> Action:
+    """Coming and going count; so does all that a verdict reads of it."""
+    if old and new and _read(old) == _read(new):
         return Action(0)
     return Action.CLAIM
 
 
+def _read(claim: PersistentVolumeClaim) -> tuple[str, str, str]:
+    return (claim.storage_class, claim.volume, claim.opaque)
+
+
 EXTRACTORS: tuple[
     Callable[[PersistentVolumeClaim | None, PersistentVolumeClaim | None], Action], ...
-] = (storage_class,)
+] = (binding,)

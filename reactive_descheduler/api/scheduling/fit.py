@@ -18,6 +18,7 @@ from reactive_descheduler.api.scheduling.anti_affinity import anti_affinity_misf
 from reactive_descheduler.api.scheduling.host_ports import host_port_misfit
 from reactive_descheduler.api.scheduling.node_affinity import AffinityError, matches_node
 from reactive_descheduler.api.scheduling.occupancy import Occupancy
+from reactive_descheduler.api.scheduling.spread import spread_misfit
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, taint_text, untolerated
 from reactive_descheduler.api.scheduling.volumes import volume_misfit
 from reactive_descheduler.api.selectors import SelectorError, matches
@@ -58,6 +59,7 @@ def _further_misfit(pod: Pod, node: Node, occupancy: Occupancy, rules: FitRules)
         (host_port_misfit(pod, node, occupancy) if rules.host_ports else None)
         or (volume_misfit(pod, node, occupancy) if rules.volumes else None)
         or (anti_affinity_misfit(pod, node, occupancy) if rules.anti_affinity else None)
+        or (spread_misfit(pod, node, occupancy, leaving=pod) if rules.spread else None)
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod
+from reactive_descheduler.api.scheduling.spread import SpreadOccupancy
 from reactive_descheduler.api.surroundings import (
     Namespace,
     PersistentVolume,
@@ -16,7 +17,7 @@ from reactive_descheduler.api.surroundings import (
 T = TypeVar("T")
 
 
-class Occupancy(Protocol):
+class Occupancy(SpreadOccupancy, Protocol):
     """One state of a cluster; the cache's Lister is one."""
 
     def pods_on(self, node_name: str, /) -> Iterable[Pod]: ...
@@ -26,9 +27,6 @@ class Occupancy(Protocol):
         """Return what the node's active Pods request in all, in billionths of the base unit."""
 
     def active_pods_on(self, node_name: str, /) -> int: ...
-
-    def promised(self) -> Iterable[Pod]:
-        """Return Pods that are to come: each names the node on which room is promised to it."""
 
     def promised_on(self, node_name: str, /) -> Sequence[Pod]: ...
 
@@ -43,6 +41,3 @@ class Occupancy(Protocol):
     def namespaces(self) -> Iterable[Namespace]: ...
     def claim(self, namespace: str, name: str, /) -> PersistentVolumeClaim | None: ...
     def volume(self, name: str, /) -> PersistentVolume | None: ...
-
-    def once(self, key: Hashable, make: Callable[[], T], /) -> T:
-        """Return what `make` gives for this state; it is asked once for each key and state."""

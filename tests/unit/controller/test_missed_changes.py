@@ -36,6 +36,7 @@ class Daemon:
         strategies: dict[str, Manifest],
         evictor: Manifest | None = None,
         settle: str = "0s",
+        corrections: str = "all",
         **policy: object,
     ) -> None:
         configured = [{"name": name, "args": args} for name, args in strategies.items()]
@@ -47,6 +48,7 @@ class Daemon:
         reactive = {
             "debounce": {"quiet": "0s", "maxWait": "0s"},
             "settle": {"default": settle, "transient": settle},
+            "corrections": corrections,
         }
         self.run = RunningCore(
             json.dumps(
@@ -151,6 +153,7 @@ def test_room_beside_a_namesake_is_seen_by_a_pod_with_anti_affinity() -> None:
         other,
         strategies={TAINTS: {}},
         evictor={"nodeFit": True},
+        corrections="none",
     )
     assert daemon.offered() == set()
     daemon.happen(other, gone=True)

@@ -9,14 +9,13 @@ import pytest
 from reactive_descheduler.api.changes import Action, At, Key, Never, On, Wake, Wakes
 from reactive_descheduler.api.eviction import Candidate, Rejection
 from reactive_descheduler.api.meta import Ref
-from reactive_descheduler.api.pod import Shape
+from reactive_descheduler.api.pod import Shape, shape
 from reactive_descheduler.controller.parking import Evaluated, Parking
-from reactive_descheduler.framework.fitting import room_wakes
 from tests.unit.evictor.samples import NOW, candidate, later, pod
 
 KEY, OTHER = Key(0, "S", ("a",)), Key(0, "S", ("b",))
 NODE: Ref = ("Node", "", "node-1")
-SHAPES = [room_wakes(pod("a", requests={"cpu": cpu}))[0].shape for cpu in ("1", "2")]
+SHAPES = [shape(pod("a", requests={"cpu": cpu})) for cpu in ("1", "2")]
 
 
 def rejected(*wakes: Wake) -> Evaluated:

@@ -411,7 +411,7 @@ def test_pass_of_node_fit_rests_on_the_node_that_was_found() -> None:
 def test_refusal_of_node_fit_waits_for_room_for_that_shape() -> None:
     lister = cluster(make_pod("p", node="n1"), make_node("n1"))
 
-    found = ask(evictor({"nodeFit": True}), lister)
+    found = ask(evictor({"nodeFit": True}, corrections=NONE), lister)
 
     assert found is not None
     assert all(isinstance(wake, On) and wake.shape is not None for wake in found.wakes)

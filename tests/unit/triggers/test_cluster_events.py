@@ -236,7 +236,21 @@ def test_change_of_a_pod_touches_its_nodes_and_owners() -> None:
         ("Node", "", "n1"),
         ("Owner", "", "u1"),
         ("Owner", "", "u2"),
+        ("Namespace", "", "default"),
     }
+
+
+def test_change_of_a_pod_with_anti_affinity_touches_whom_it_keeps_away() -> None:
+    terms = [
+        {"topologyKey": "zone", "namespaces": ["a", "b"]},
+        {"topologyKey": "zone"},
+        {"topologyKey": "zone", "namespaceSelector": {}},
+    ]
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    found = touched(change(None, make_pod("p", affinity=affinity)))
+
+    assert {ref[2] for ref in found if ref[0] == "AntiAffinity"} == {"a", "b", "default", ""}
 
 
 def test_change_of_a_budget_touches_its_namespace() -> None:

@@ -22,7 +22,13 @@ from reactive_descheduler.sandbox.apiserver.requests import (
     parse_path,
     parse_query,
 )
-from reactive_descheduler.sandbox.apiserver.resources import LEASES, PODS, RESOURCES, Resource
+from reactive_descheduler.sandbox.apiserver.resources import (
+    LEASES,
+    NAMESPACES,
+    PODS,
+    RESOURCES,
+    Resource,
+)
 from reactive_descheduler.sandbox.apiserver.server import ApiServer
 from reactive_descheduler.sandbox.apiserver.status import ApiError, NotServed, success
 from reactive_descheduler.sandbox.apiserver.store import Stored, StoredEvent, watch_line
@@ -36,6 +42,7 @@ from reactive_descheduler.sandbox.documents import (
     timestamp,
     uid_of,
 )
+from tests.reported.measuring import CaseMeasurements
 from tests.reported.observing import Observation, Record
 
 BOOKMARK_EVERY = 10.0
@@ -105,7 +112,7 @@ class CaseServer(ApiServer):
     """Tells an observation of what it is asked, and misbehaves as a case wants it to.
 
     It has no streaming lists, as older servers have not, so that a list is always a request of its
-    own.
+    own. Events are taken and thrown away, whether their namespace is there or not.
     """
 
     def __init__(self, observation: Observation, tasks: TaskGroup, *, clock: Clock) -> None:
@@ -115,6 +122,7 @@ class CaseServer(ApiServer):
         )
         self._observation = observation
         self._tasks = tasks
+        self.metrics_server = self.measurements = CaseMeasurements(self.registry)
         self.open: list[OpenWatch] = []
         self.called: list[tuple[str, str]] = []
         """The different Pods for which an eviction was asked: UID, namespace/name."""
@@ -131,6 +139,7 @@ class CaseServer(ApiServer):
         self.resets_left = 0.0
         self.resets_until = -math.inf
         self.registry.store.of(LEASES).listeners.add(self._on_lease)
+        self.registry.store.of(NAMESPACES).objects.clear()  # the cluster is what the case says
 
     def authorize_only(self, token: str) -> None:
         """Refuse every other token from now on, and end its streams."""
@@ -182,6 +191,8 @@ class CaseServer(ApiServer):
             return _json(self.list_answers[kind])
         if target.subresource == "eviction":
             return await self._evict(request, target)
+        if verb == "create" and kind == "Event":
+            return _json(decode_body(await request.read(), request.content_type), 201)
         return await super()._answer(request)
 
     async def _evict(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:

@@ -91,10 +91,8 @@ async def _play(case: Case, under: JsonObject) -> Play:
                 player = Player(observation, setup, clock, tasks)
                 await player.play(stack, policy, objects(case, "objects"), events, now=now)
                 tasks.cancel_scope.cancel()
-    except NotPlayedError as refusal:
-        error = str(refusal)
     except Exception as crash:
-        error = f"{type(crash).__name__}: {_innermost(crash)}"
+        error = _told(crash)
     return {**({"error": error} if error else {}), **observation.lists}
 
 
@@ -295,6 +293,17 @@ class Player:
             pod = self._replacement(accepted.pod, node=text(event, "bind_to"))
             self._server.registry.store.put(PODS, pod)
 
+    async def measure(self, event: Event) -> None:
+        now = self._clock.now().timestamp()
+        sampled = (
+            now - self._observation.at() + _number(event, "sampled_at", self._observation.at())
+        )
+        self._server.measurements.set(
+            cast(Mapping[str, float | None], _object(event, "cpu_percent")),
+            cast(Mapping[str, float | None], _object(event, "pod_cpu_m")),
+            sampled_at=sampled,
+        )
+
     async def write_policy(self, event: Event) -> None:
         content = event["content"]
         if isinstance(content, dict):
@@ -490,6 +499,7 @@ OPS: Mapping[str, Op] = {
     "server-delete": Player.change,
     "server-patch": Player.change,
     "replace-evicted": Player.replace_evicted,
+    "metrics": Player.measure,
     "policy-file": Player.write_policy,
     "evict-answer": Player.answer_evictions,
     "list-answer": Player.answer_lists,
@@ -517,7 +527,7 @@ def _number(event: Event, name: str, default: float) -> float:
     return default if found is None else cast(float, found)
 
 
-def _innermost(error: BaseException) -> BaseException:
+def _told(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return error
+    return str(error) if isinstance(error, NotPlayedError) else f"{type(error).__name__}: {error}"

@@ -29,7 +29,6 @@ WAITING = {
     "affinity-preferred-full": "preferredAffinityFits",
     "fit-anti-affinity-zone-wide": "nodeFitAntiAffinity",
     "dry-run-one-slot": "booking",
-    "low-metrics-lag": "metrics-server",
 }
 """Cases that need what is not built yet, and what that is."""
 

@@ -2,13 +2,15 @@
 
 - DeschedulerError
     - PolicyError: the policy or a setting is wrong; no retry helps, the file has to change
-    - ClientError: the API server could not be used
+    - ClientError: the API server, or a Prometheus, could not be used
         - Unreachable: no connection, or lost before an answer; retry with backoff
         - ApiStatusError: it answered with a Status that is no success
         - ExpiredError: 410, the version is too old; list anew
+        - AnswerError: what it answered cannot be used
     - AddressError: nothing can listen there
     - AmbiguousError: a request was sent and its answer never came; it may have been carried out
     - SnapshotError: a dump given to `plan` cannot be used
+    - UsageError: measured usage that a strategy asks for is not there
 """
 
 from __future__ import annotations
@@ -78,6 +80,11 @@ class ExpiredError(ClientError):
     list helps."""
 
 
+class AnswerError(ClientError):
+    """Raised when an answer was a success by its status and is not what was asked for: another
+    program answers there, or it failed in a way of its own."""
+
+
 class AddressError(DeschedulerError):
     """Raised when nothing can listen at an address: it is taken, forbidden, or none of this
     machine."""
@@ -95,3 +102,7 @@ class AmbiguousError(DeschedulerError):
 
 class SnapshotError(DeschedulerError):
     """Raised when a dump is unreadable or lacks a kind that the policy needs."""
+
+
+class UsageError(DeschedulerError):
+    """Raised by a strategy that measured usage is missing to: nothing is evicted by guess."""

@@ -27,6 +27,7 @@ from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.app.core import Core, Enduring, Surroundings, build_core
 from reactive_descheduler.app.eviction_events import EvictionEventsHook
 from reactive_descheduler.app.once import OnePass, wait_synced
+from reactive_descheduler.app.measuring import Measuring
 from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy import (
     budgets_decide,
@@ -140,7 +141,7 @@ class Daemon:
             ready=self.not_ready,
             dry_run=settings.dry_run,
         )
-        gauges = Gauges(self.status, lambda: self.core, self.streams, self.metrics)
+        gauges = Gauges(self.status, lambda: self.core, self.streams, self._measuring, self.metrics)
         self.metrics.on_scrape(gauges.refresh)
         self._collector = Collector(gc, clock, on_pause=self._on_gc_pause)
 
@@ -148,9 +149,17 @@ class Daemon:
         self,
         policy: LoadedPolicy,
         priority_classes: Mapping[str, int],
+        self._measuring = Measuring(
+            connection,
+            clock=clock,
+            random=random,
+            on_sample=lambda source: self.core.measured(source),
+        )
+        self._measuring.configure(policy, self.core.usage)
         enduring: Enduring | None = None,
     ) -> Core:
         profiles = in_tree_registry().profiles(policy, priority_classes=priority_classes)
+            self._measuring,
         names = [profile.name for profile in profiles]
 
         surroundings = Surroundings(
@@ -239,6 +248,7 @@ class Daemon:
         """Fill the cache, run one full pass, send the last Events, and return what became of it.
 
         Raises Unreachable if the cache cannot be filled in so many seconds, or never will be.
+                ("usage", self._measuring.run),
         """
         async with anyio.create_task_group() as tasks:
             self.streams.start(tasks, self._on_crash)
@@ -260,6 +270,7 @@ class Daemon:
             await self._first_pass()
             self.core.gates.clock.look()  # from now on it is known when the process stands still
             self._live = True
+            await self._measuring.once()
             self.core.dispatcher.wake(())
             log.info(
                 "Live",
@@ -339,6 +350,7 @@ class Daemon:
         if not_synced := self.streams.not_synced():
             problem = Problem("", None, f"what it needs is not synced: {', '.join(not_synced)}")
             for kind in missing:
+        self._measuring.configure(policy, self.core.usage)
                 self.streams.remove(kind)
             raise PolicyError(policy.source, [problem])
 

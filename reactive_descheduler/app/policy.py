@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from reactive_descheduler.cache.usage import Usage
+from typing import NamedTuple
+
+from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS, Usage
 from reactive_descheduler.config.corrections import Correction
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy
@@ -67,3 +69,24 @@ def budgets_decide(policy: LoadedPolicy) -> bool:
     return Correction.PODS_WITHOUT_PDB in policy.corrections and any(
         Protection.WITHOUT_PDB in profile.evictor.protections for profile in policy.profiles
     )
+class WantedUsage(NamedTuple):
+    """What strategies want to have measured."""
+
+    metrics_server: bool
+    queries: tuple[str, ...]
+    """For Prometheus, each once."""
+
+
+def wanted_usage(policy: LoadedPolicy) -> WantedUsage:
+    """Return what the policy's strategies want measured, whether or not there is a provider."""
+    metrics_server, queries = False, dict[str, None]()
+    for profile in policy.profiles:
+        for plugin in profile.balance:
+            asked = getattr(plugin.arguments, "metrics_utilization", None)
+            if asked is not None:
+                metrics_server |= asked.asked == METRICS_SERVER
+                if asked.asked == PROMETHEUS:
+                    queries[asked.prometheus.query] = None
+    return WantedUsage(metrics_server, tuple(queries))
+
+

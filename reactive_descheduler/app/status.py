@@ -10,6 +10,7 @@ from typing import Protocol
 from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import Candidate, Decision, EvictionOutcome, Held, Rejection
 from reactive_descheduler.app.core import Core
+from reactive_descheduler.app.measuring import Measuring
 from reactive_descheduler.app.policy_file import Reloads
 from reactive_descheduler.app.streams import Streams
 from reactive_descheduler.app.wording import describe_wake
@@ -64,6 +65,7 @@ class Status:
         self,
         core: Callable[[], Core],
         streams: Streams,
+        measuring: Measuring,
         recent: Recent,
         reloads: Callable[[], Reloads] | None,
         *,
@@ -78,6 +80,7 @@ class Status:
         self._current = core
         self._reloads = reloads
         self._streams = streams
+        self._measuring = measuring
         self._recent = recent
         self._now = now
         self._ready = ready
@@ -106,6 +109,7 @@ class Status:
             },
             "streams": self._of_streams(),
             "streamAges": self._streams.ages(),
+            "usage": self._usage(),
             "cycleNodes": len(core.cycle),
             "resting": not core.cycle.alive,
             "queue": _fields(core.queue.statistics()),
@@ -138,6 +142,16 @@ class Status:
             for name, time in (("lastByte", each.last_byte), ("inStep", each.in_step)):
                 del fields[name]
                 fields[f"{name}Age"] = None if time is None else now - time
+            shown.append(fields)
+        return shown
+
+    def _usage(self) -> list[dict[str, object]]:
+        """Return each question to a source of measured usage, with the age of its samples."""
+        now, shown = self._now(), []
+        for each in self._measuring.statistics():
+            fields = _fields(each)
+            del fields["oldest"]
+            fields["age"] = None if each.oldest is None else (now - each.oldest).total_seconds()
             shown.append(fields)
         return shown
 
@@ -210,11 +224,17 @@ class Gauges:
     """Sets what is an amount at a moment, and carries counts over, when somebody scrapes."""
 
     def __init__(
-        self, status: Status, core: Callable[[], Core], streams: Streams, metrics: Metrics
+        self,
+        status: Status,
+        core: Callable[[], Core],
+        streams: Streams,
+        measuring: Measuring,
+        metrics: Metrics,
     ) -> None:
         self._status = status
         self._current = core
         self._streams = streams
+        self._measuring = measuring
         self._metrics = metrics
         self._before: Counter[tuple[str, ...]] = Counter()
 
@@ -238,6 +258,7 @@ class Gauges:
         metrics.bucket_rate.set(bucket.rate)
         metrics.lanes_in_flight.set(core.gates.lane.in_flight)
         self._refresh_streams()
+        self._refresh_usage()
         self._refresh_bus()
 
     def _refresh_streams(self) -> None:
@@ -251,6 +272,15 @@ class Gauges:
             metrics.relists.labels(each.kind).inc(self._since("lists", each.kind, count=lists))
             restarts = self._since("restarts", each.kind, count=each.restarts)
             metrics.watch_restarts.labels(each.kind).inc(restarts)
+
+    def _refresh_usage(self) -> None:
+        metrics, now = self._metrics, self._core.clock.now()
+        for each in self._measuring.statistics():
+            labels = (each.source, each.query)
+            if each.oldest is not None:
+                metrics.usage_age.labels(*labels).set((now - each.oldest).total_seconds())
+            errors = self._since("usage errors", *labels, count=each.errors)
+            metrics.usage_errors.labels(*labels).inc(errors)
 
     def _refresh_bus(self) -> None:
         metrics, bus = self._metrics, self._core.bus.statistics()

@@ -91,6 +91,7 @@ class Metrics:
         self._add_decisions()
         self._add_queues()
         self._add_streams()
+        self._add_usage()
         self._add_health()
 
     def on_scrape(self, refresh: Callable[[], None]) -> None:
@@ -266,6 +267,15 @@ class Metrics:
         )
         self.opaque_objects = self._gauge(
             OWN + "opaque_objects", "Objects that cannot be read; their Pods stay.", ("kind",)
+        )
+
+    def _add_usage(self) -> None:
+        by = ("source", "query")
+        self.usage_age = self._gauge(
+            OWN + "usage_age_seconds", "Age of the oldest sample in the last answer.", by
+        )
+        self.usage_errors = self._counter(
+            OWN + "usage_errors_total", "Polls of measured usage that gave nothing to use.", by
         )
 
     def _add_health(self) -> None:

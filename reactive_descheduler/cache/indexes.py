@@ -7,8 +7,9 @@ one.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Pod, PodTemplate
 
 IndexFunction = Callable[[Pod], Collection[str]]
 """Returns the groups a Pod belongs to. What it reads must be among what the store compares before
@@ -33,6 +34,23 @@ def by_terminating(pod: Pod) -> Collection[str]:
     return (pod.namespace,) if pod.deleted is not None and pod.active and pod.node_name else ()
 
 
+def by_named_owner(pod: Pod) -> Collection[str]:
+    """By namespace, kind and name of each owner: an owner that came back by its name is the
+    same."""
+    return [f"{pod.namespace}/{name}" for name in owner_names(pod.template)]
+
+
+def by_joint_owner(pod: Pod) -> Collection[str]:
+    """The same, of Pods that have several owners: hardly any."""
+    return by_named_owner(pod) if len(owner_names(pod.template)) > 1 else ()
+
+
+@lru_cache(maxsize=10_000)
+def owner_names(template: PodTemplate) -> tuple[str, ...]:
+    """Return `kind/name` of each owner, in order of the alphabet."""
+    return tuple(sorted({f"{owner.kind}/{owner.name}" for owner in template.owners}))
+
+
 class PodIndex:
     """UIDs of Pods by one index function, each group in order of namespace and name when asked."""
 
@@ -54,6 +72,10 @@ class PodIndex:
 
     def count(self, group: str) -> int:
         return len(self._groups.get(group, ()))
+
+    def groups(self) -> Collection[str]:
+        """Return the groups that have members. A live view."""
+        return self._groups.keys()
 
     def uids(self, group: str) -> tuple[str, ...]:
         """Return the group in order of (namespace, name). Sorted once per change of membership."""

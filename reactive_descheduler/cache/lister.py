@@ -51,6 +51,11 @@ class Lister:
         what is promised."""
         return self._store.version + self._gone.version + self._promised.version
 
+    @property
+    def nodes_version(self) -> int:
+        """Moves when a node comes, goes or differs; not with heartbeats, nor with Pods."""
+        return self._store.nodes_version
+
     def less(self, gone: GonePods, promised: PromisedPods = _NONE_PROMISED) -> Lister:
         """Return the same face with these Pods taken as gone, now and as `gone` goes on changing;
         so with `promised`.
@@ -98,6 +103,18 @@ class Lister:
         if self._gone:
             return len(self.owned_pods(owner_uid))
         return self._store.pods_by_owner.count(owner_uid)
+
+    def named_owners(self) -> Sequence[str]:
+        """Return every owner of a Pod as `namespace/kind/name`."""
+        return tuple(self._store.pods_by_named_owner.groups())
+
+    def pods_of_named(self, owner: str) -> Sequence[Pod]:
+        """Return the Pods of an owner (`namespace/kind/name`), in any phase, in order of name."""
+        return self._group(self._store.pods_by_named_owner, owner)
+
+    def joint_pods_of(self, owner: str) -> Sequence[Pod]:
+        """Return those Pods of an owner (`namespace/kind/name`) that have another one too."""
+        return self._group(self._store.pods_by_joint_owner, owner)
 
     def requests_on(self, node_name: str) -> Mapping[str, int]:
         """Return what the node's active Pods request, in nanos; a name that is missing is zero."""

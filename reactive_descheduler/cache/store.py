@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from msgspec import structs
+
 from reactive_descheduler.api.changes import Change
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.node import Node
@@ -15,6 +17,8 @@ from reactive_descheduler.cache.budgets import BudgetIndex
 from reactive_descheduler.cache.counts import NodeRequests
 from reactive_descheduler.cache.indexes import (
     PodIndex,
+    by_joint_owner,
+    by_named_owner,
     by_namespace,
     by_node,
     by_owner,
@@ -47,6 +51,8 @@ class Store:
         self.pods_by_node = PodIndex(by_node)
         self.pods_by_namespace = PodIndex(by_namespace)
         self.pods_by_owner = PodIndex(by_owner)
+        self.pods_by_named_owner = PodIndex(by_named_owner)
+        self.pods_by_joint_owner = PodIndex(by_joint_owner)
         self.terminating_pods = PodIndex(by_terminating)
         self.apart = ApartIndex()
         self.requests = NodeRequests()
@@ -55,6 +61,8 @@ class Store:
         self.budgets = BudgetIndex()
         self.version = 0
         """Moves with every change."""
+        self.nodes_version = 0
+        """Moves when a node comes or goes, or anything but its version differs on it."""
 
     def put(self, found: KubeObject) -> list[Change]:
         """Take in an object that was added or modified.
@@ -128,6 +136,7 @@ class Store:
             self._index_pod(_one(Pod, old), _one(Pod, new))
         elif isinstance(old, Node) or isinstance(new, Node):
             self._nodes = None
+            self.nodes_version += not _looks_alike(_one(Node, old), _one(Node, new))
             self.topology.update(_one(Node, old), _one(Node, new))
         elif isinstance(old, PodDisruptionBudget) or isinstance(new, PodDisruptionBudget):
             self.budgets.update(_one(PodDisruptionBudget, old), _one(PodDisruptionBudget, new))
@@ -143,6 +152,8 @@ class Store:
             self.pods_by_node,
             self.pods_by_namespace,
             self.pods_by_owner,
+            self.pods_by_named_owner,
+            self.pods_by_joint_owner,
             self.terminating_pods,
         ):
             index.update(old, new)
@@ -166,3 +177,9 @@ def _stands_alike(old: Pod, new: Pod) -> bool:
         and old.active == new.active
         and (old.deleted is None) == (new.deleted is None)
     )
+
+
+def _looks_alike(old: Node | None, new: Node | None) -> bool:
+    if old is None or new is None:
+        return old is new
+    return structs.replace(old, resource_version=new.resource_version) == new

@@ -125,6 +125,8 @@ class Clusters(RuleBasedStateMachine):
             self.store.pods_by_node,
             self.store.pods_by_namespace,
             self.store.pods_by_owner,
+            self.store.pods_by_named_owner,
+            self.store.pods_by_joint_owner,
         ):
             assert index.snapshot() == index.recount(known)
         assert self.store.requests.snapshot() == self.store.requests.recount(known)

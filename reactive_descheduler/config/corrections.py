@@ -97,8 +97,16 @@ class Correction(StrEnum):
     )
     DUPLICATES_COUNTING = (
         "duplicatesCounting",
-        "RemoveDuplicates counts only Pods that would fit another node.",
-        "Fit limits who goes, not who is counted.",
+        "RemoveDuplicates counts only Pods that may be evicted and, with nodeFit, would fit another"
+        " node.",
+        "RemoveDuplicates counts every Pod of an owner: protection and fit limit who goes, not who"
+        " is counted.",
+    )
+    DUPLICATES_ROOM = (
+        "duplicatesRoom",
+        "RemoveDuplicates spreads Pods over cordoned and full nodes too.",
+        "RemoveDuplicates leaves cordoned nodes out, and evicts no more Pods than the nodes with"
+        " fewer of them have room for.",
     )
     ANTI_AFFINITY_SCOPE = (
         "antiAffinityScope",

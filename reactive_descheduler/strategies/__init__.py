@@ -13,6 +13,7 @@ from reactive_descheduler.config.loaded import PluginSpec
 from reactive_descheduler.framework.strategy import Phase, Strategy, Subscription
 
 from .pod_life_time import PodLifeTime, PodLifeTimeArguments
+from .remove_duplicates import DuplicatesArguments, RemoveDuplicates
 from .remove_failed_pods import FailedPodsArguments, RemoveFailedPods
 from .remove_pods_having_too_many_restarts import (
     RemovePodsHavingTooManyRestarts,
@@ -53,6 +54,8 @@ IN_TREE: tuple[InTree, ...] = (
     _built(RemovePodsViolatingNodeAffinity, NodeAffinityArguments, 10),
     # They are where they may be, and do not work well.
     _built(RemovePodsHavingTooManyRestarts, TooManyRestartsArguments, 20),
+    # They work, but one node's end would take too many of them.
+    _built(RemoveDuplicates, DuplicatesArguments, 25),
     # They have waited for long and can wait longer.
     _built(PodLifeTime, PodLifeTimeArguments, 30),
     # They have ended and hold no room: nobody waits for it.
@@ -64,7 +67,6 @@ NOT_BUILT: tuple[PluginSpec, ...] = (
     _not_built(Phase.DESCHEDULE, "RemovePodsViolatingInterPodAntiAffinity"),
     _not_built(Phase.BALANCE, "HighNodeUtilization"),
     _not_built(Phase.BALANCE, "LowNodeUtilization"),
-    _not_built(Phase.BALANCE, "RemoveDuplicates"),
     _not_built(Phase.BALANCE, "RemovePodsViolatingTopologySpreadConstraint"),
 )
 """Upstream has them; a policy that enables one is refused by its name."""

@@ -8,7 +8,7 @@ state, in which promised room counts as taken.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
@@ -134,16 +134,34 @@ def _hits(term: PodAffinityTerm, pod: Pod, other: Pod) -> bool:
 
 
 def _resource_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
-    used, pods = occupancy.requests_on(node.name), occupancy.active_pods_on(node.name)
-    promised = [each for each in occupancy.promised_on(node.name) if each.uid != pod.uid]
-    if promised:
-        used, pods = Counter(used), pods + len(promised)
-        for other in promised:
-            used.update(other.template.requests)
+    used, pods = _taken(pod, node, occupancy)
     for name, requested in sorted(pod.template.requests.items()):
         if milli_value(requested) > _free_millis(name, node, used.get(name, 0)):
             return f"insufficient {name}"
     return "insufficient pods" if value(node.allocatable.get("pods", 0)) <= pods else None
+
+
+def slots(pod: Pod, node: Node, occupancy: Occupancy) -> int:
+    """Return for how many Pods like this one, coming from elsewhere, a node has resources."""
+    used, pods = _taken(pod, node, occupancy)
+    free = [value(node.allocatable.get("pods", 0)) - pods]
+    for name, requested in pod.template.requests.items():
+        if requested:
+            free.append(_free_millis(name, node, used.get(name, 0)) // milli_value(requested))
+    return max(0, min(free))
+
+
+def _taken(pod: Pod, node: Node, occupancy: Occupancy) -> tuple[Mapping[str, int], int]:
+    """Return what the Pods of a node request, and their number, with those that are promised
+    room."""
+    used, pods = occupancy.requests_on(node.name), occupancy.active_pods_on(node.name)
+    promised = [each for each in occupancy.promised_on(node.name) if each.uid != pod.uid]
+    if not promised:
+        return used, pods
+    total = Counter(used)
+    for other in promised:
+        total.update(other.template.requests)
+    return total, pods + len(promised)
 
 
 def _free_millis(name: str, node: Node, used: int) -> int:

@@ -20,6 +20,7 @@ from reactive_descheduler.app.policy import (
     needed_kinds,
     needs_priority_classes,
     pass_limits,
+    volumes_decide,
 )
 from reactive_descheduler.app.snapshot import Snapshot
 from reactive_descheduler.app.wording import describe_ref, describe_wake
@@ -31,7 +32,7 @@ from reactive_descheduler.framework.cycle import LEAST_NODES, CycleNodes
 from reactive_descheduler.strategies import PLUGINS
 
 PRIORITY_CLASS = "PriorityClass"
-_CLAIM = "PersistentVolumeClaim"
+_CLAIM, _VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 _REFUSED_NOW, _REFUSED_FOR_EVER = 429, 500
 """What the API server answers for a budget that is used up, and for more than one budget."""
 
@@ -123,11 +124,21 @@ def check_dump(policy: LoadedPolicy, dump: Snapshot, *, source: str) -> None:
     claims = _CLAIM in needed_kinds(policy)
     if claims and any(pod.template.claims for pod in dump.lister.pods()):
         kinds.append(_CLAIM)
+    if volumes_decide(policy) and _names_a_volume(dump):
+        kinds.append(_VOLUME)
     missing = [kind for kind in kinds if not dump.counts[kind]]
     if missing:
         error = SnapshotError(f"{source}: holds no {' and no '.join(missing)}, which are needed")
-        error.hint = "make one with: kubectl get nodes,pods,ns,pdb,pvc,pc -A -o json"
+        error.hint = "make one with: kubectl get nodes,pods,ns,pdb,pvc,pv,pc -A -o json"
         raise error
+
+
+def _names_a_volume(dump: Snapshot) -> bool:
+    return any(
+        claim is not None and claim.volume
+        for pod in dump.lister.pods()
+        for claim in (dump.lister.claim(pod.namespace, name) for name in pod.template.claims)
+    )
 
 
 def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Plan:

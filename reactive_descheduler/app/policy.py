@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS, Usage
-from reactive_descheduler.config.corrections import Correction
+from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import Protection
-from reactive_descheduler.config.loaded import LoadedPolicy
+from reactive_descheduler.config.loaded import LoadedPolicy, LoadedProfile
 from reactive_descheduler.evictor.gates.limits import Limits, PassLimits
 from reactive_descheduler.framework.registry import Registry
 from reactive_descheduler.guardrails import build_evictor_filter
@@ -28,12 +28,43 @@ def urgencies() -> dict[str, int]:
 
 
 def needed_kinds(policy: LoadedPolicy) -> tuple[str, ...]:
-    """Return the kinds to watch: claims only where storage classes are protected (so with RBAC)."""
+    """Return the kinds to watch: claims and volumes only where something reads them (so with
+    RBAC)."""
+    if volumes_decide(policy):
+        return (*ALWAYS_WATCHED, "PersistentVolumeClaim", "PersistentVolume")
     claims = any(
         Protection.PVC in profile.evictor.protections and profile.evictor.protected_storage_classes
         for profile in policy.profiles
     )
     return (*ALWAYS_WATCHED, "PersistentVolumeClaim") if claims else ALWAYS_WATCHED
+
+
+_SEEK_ROOM = frozenset(
+    {
+        "RemovePodsViolatingNodeAffinity",
+        "RemoveDuplicates",
+        "RemovePodsViolatingTopologySpreadConstraint",
+        "LowNodeUtilization",
+        "HighNodeUtilization",
+    }
+)
+"""Strategies that look for room by themselves, where `nodeFit: false` does not forbid it."""
+
+
+def volumes_decide(policy: LoadedPolicy) -> bool:
+    """Say whether some verdict rests on volumes: by the evictor's node fit, or a strategy's own."""
+    return Correction.NODE_FIT_VOLUMES in policy.corrections and any(
+        _looks_for_room(profile, policy.corrections) for profile in policy.profiles
+    )
+
+
+def _looks_for_room(profile: LoadedProfile, corrections: Corrections) -> bool:
+    evictor = profile.evictor
+    if evictor.node_fit:
+        return True
+    if Correction.NODE_FIT_FALSE in corrections and evictor.node_fit_written:
+        return False
+    return any(each.name in _SEEK_ROOM for each in (*profile.deschedule, *profile.balance))
 
 
 def needs_priority_classes(policy: LoadedPolicy) -> bool:
@@ -88,5 +119,3 @@ def wanted_usage(policy: LoadedPolicy) -> WantedUsage:
                 if asked.asked == PROMETHEUS:
                     queries[asked.prometheus.query] = None
     return WantedUsage(metrics_server, tuple(queries))
-
-

@@ -38,7 +38,8 @@ WHY_WATCHED = {
     "Pod": "to see who is where, and what becomes of the evicted",
     "Namespace": "to match their labels",
     "PodDisruptionBudget": "to ask only for evictions that a budget allows",
-    "PersistentVolumeClaim": "to protect Pods by their storage class",
+    "PersistentVolumeClaim": "to see what storage Pods use",
+    "PersistentVolume": "to see from which nodes it can be reached",
 }
 EVICT = Rule("", "pods/eviction", ("create",), "to evict; a dry run goes without")
 LOOK = Rule("", "pods", ("get",), "to look up a Pod when the answer to its eviction was lost")

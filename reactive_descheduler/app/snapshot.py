@@ -161,5 +161,5 @@ def _items(kind: str, items: object, source: str) -> Iterator[Manifest]:
 
 def _refused(source: str, message: str) -> SnapshotError:
     error = SnapshotError(f"{source}: {message}")
-    error.hint = "make one with: kubectl get nodes,pods,ns,pdb,pvc,pc -A -o json"
+    error.hint = "make one with: kubectl get nodes,pods,ns,pdb,pvc,pv,pc -A -o json"
     return error

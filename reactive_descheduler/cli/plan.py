@@ -40,7 +40,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
     "--snapshot",
     cls=Option,
     metavar="DUMP",
-    help="Plan over what `kubectl get nodes,pods,ns,pdb,pvc,pc -A -o json` (or yaml) printed: a"
+    help="Plan over what `kubectl get nodes,pods,ns,pdb,pvc,pv,pc -A -o json` (or yaml) printed: a"
     " file, or - for standard input.",
 )
 @click.option(

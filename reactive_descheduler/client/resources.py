@@ -36,6 +36,13 @@ RESOURCES = {
             namespaced=True,
         ),
         Resource(
+            "PersistentVolume",
+            "/api/v1/persistentvolumes",
+            "",
+            "persistentvolumes",
+            namespaced=False,
+        ),
+        Resource(
             "PriorityClass",
             "/apis/scheduling.k8s.io/v1/priorityclasses",
             "scheduling.k8s.io",

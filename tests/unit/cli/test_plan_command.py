@@ -26,7 +26,7 @@ from reactive_descheduler.strategies.remove_pods_violating_node_taints import (
 from tests.builders import make_budget, make_node, make_pod, taint
 
 SAMPLE = str(Path(__file__).parents[3] / "config" / "sample-policy.yaml")
-KINDS = "nodes,pods,ns,pdb,pvc,pc"
+KINDS = "nodes,pods,ns,pdb,pvc,pv,pc"
 
 
 @asynccontextmanager

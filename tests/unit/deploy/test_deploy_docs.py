@@ -19,11 +19,21 @@ PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 NEEDS_EVERYTHING = """
 apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
+metricsProviders:
+- source: KubernetesMetrics
+- source: Prometheus
+  prometheus: {url: "http://p", authToken: {secretReference: {namespace: n, name: s}}}
 profiles:
 - name: p
   pluginConfig:
+  - name: LowNodeUtilization
+    args:
+      thresholds: {cpu: 20}
+      targetThresholds: {cpu: 80}
+      metricsUtilization: {source: KubernetesMetrics}
   - name: DefaultEvictor
     args:
+      nodeFit: true
       priorityThreshold: {name: high}
       podProtections:
         extraEnabled: [PodsWithPVC]

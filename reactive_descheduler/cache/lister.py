@@ -65,6 +65,13 @@ class Lister:
         """
         return Lister(self._store, gone, promised)
 
+    def fork(self) -> tuple[Lister, GonePods, PromisedPods]:
+        """Return the same face over copies of what is gone and promised, to reckon on with."""
+        gone, promised = GonePods(self._gone.values()), PromisedPods()
+        for pod in self._promised.all():
+            promised.promise(pod, pod.node_name)
+        return self.less(gone, promised), gone, promised
+
     def pods(self) -> Iterable[Pod]:
         """Return all Pods, in no particular order."""
         pods = self._store.pods()

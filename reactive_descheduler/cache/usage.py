@@ -178,10 +178,14 @@ class Usage:
                 _add(amounts, measured.usage, -1)
         return {resource: max(0, amount) for resource, amount in amounts.items()}
 
-    def leaving(self, name: str, since: datetime) -> int:
-        """Return how many Pods of a node go, or have gone since a sample that began then."""
+    def leaving(self, name: str, since: datetime, gone: Iterable[Pod] = ()) -> int:
+        """Return how many Pods of a node go, or have gone since a sample that began then.
+
+        `gone`: as for `amounts`.
+        """
         moves = (self._moves[uid] for uid in self._moved_by_node.get(name, ()))
-        return sum(move.pod.node_name == name and _unseen(move.gone, since) for move in moves)
+        known = sum(move.pod.node_name == name and _unseen(move.gone, since) for move in moves)
+        return known + sum(pod.uid not in self._moves for pod in gone)
 
     def _came(self, pod: Pod, now: datetime) -> None:
         """Take the Pod for the replacement of what went first of its owner's."""

@@ -79,6 +79,11 @@ class Correction(StrEnum):
         "The utilization strategies reckon with the sum of what their destinations have left.",
         "A victim has to fit one destination, and must not make it a node to evict from.",
     )
+    UTILIZATION_RESOURCES = (
+        "utilizationResources",
+        "cpu, memory and Pods say when the utilization strategies stop, with or without thresholds.",
+        "Only resources that have thresholds say when the utilization strategies stop.",
+    )
     SPREAD_MIN_DOMAINS = (
         "spreadMinDomains",
         "minDomains of a topology spread constraint is not read.",

@@ -12,6 +12,12 @@ from reactive_descheduler.config.args import Arguments
 from reactive_descheduler.config.loaded import PluginSpec
 from reactive_descheduler.framework.strategy import Phase, Strategy, Subscription
 
+from .node_utilization import (
+    HighNodeUtilization,
+    HighNodeUtilizationArguments,
+    LowNodeUtilization,
+    LowNodeUtilizationArguments,
+)
 from .pod_life_time import PodLifeTime, PodLifeTimeArguments
 from .remove_duplicates import DuplicatesArguments, RemoveDuplicates
 from .remove_failed_pods import FailedPodsArguments, RemoveFailedPods
@@ -60,13 +66,15 @@ IN_TREE: tuple[InTree, ...] = (
     _built(PodLifeTime, PodLifeTimeArguments, 30),
     # They have ended and hold no room: nobody waits for it.
     _built(RemoveFailedPods, FailedPodsArguments, 40),
+    # They work; others are crowded by them.
+    _built(LowNodeUtilization, LowNodeUtilizationArguments, 50),
+    # They work and crowd nobody; it only saves a node.
+    _built(HighNodeUtilization, HighNodeUtilizationArguments, 60),
 )
 """Ordered by urgency."""
 
 NOT_BUILT: tuple[PluginSpec, ...] = (
     _not_built(Phase.DESCHEDULE, "RemovePodsViolatingInterPodAntiAffinity"),
-    _not_built(Phase.BALANCE, "HighNodeUtilization"),
-    _not_built(Phase.BALANCE, "LowNodeUtilization"),
     _not_built(Phase.BALANCE, "RemovePodsViolatingTopologySpreadConstraint"),
 )
 """Upstream has them; a policy that enables one is refused by its name."""

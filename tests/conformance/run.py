@@ -14,9 +14,16 @@ from typing import TypedDict
 
 from reactive_descheduler.api.errors import DeschedulerError
 from reactive_descheduler.api.eviction import Candidate
+from reactive_descheduler.api.quantity import parse_quantity
 from reactive_descheduler.app.pass_driver import PassReport, Refusal, run_pass
-from reactive_descheduler.app.policy import in_tree_registry, pass_limits
+from reactive_descheduler.app.policy import (
+    in_tree_registry,
+    pass_limits,
+    usage_for_pass,
+    wanted_usage,
+)
 from reactive_descheduler.app.snapshot import Manifest, snapshot_of
+from reactive_descheduler.cache.usage import Sample, Usage, Vector, summed
 from reactive_descheduler.config.corrections import NONE
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.config.loaded import LoadedPolicy
@@ -29,11 +36,25 @@ from reactive_descheduler.strategies import NOT_BUILT, PLUGINS
 Entry = dict[str, str | int]
 
 
+class Metrics(TypedDict, total=False):
+    metadata: Mapping[str, str]
+    usage: Mapping[str, str]
+    containers: Sequence[Mapping[str, Mapping[str, str]]]
+
+
+class PrometheusSample(TypedDict):
+    instance: str
+    value: float
+
+
 class Case(TypedDict, total=False):
     name: str
     now: str
     policy: object
     objects: Sequence[Manifest]
+    nodeMetrics: Sequence[Metrics]
+    podMetrics: Sequence[Metrics]
+    prometheusSamples: Sequence[PrometheusSample]
     featureGates: Mapping[str, bool]
     evictionReplies: Sequence[Mapping[str, str | int]]
 
@@ -54,6 +75,40 @@ def cases(path: Path) -> Iterator[Case]:
         for line in lines:
             if line.strip():
                 yield json.loads(line)
+
+
+def usage_of(case: Case, policy: LoadedPolicy, now: datetime) -> Usage | None:
+    """Return what the case says was measured, as of now; None if the policy names no source."""
+    usage = usage_for_pass(policy)
+    if usage is None:
+        return None
+
+    def sample(amounts: Mapping[str, int]) -> Sample:
+        return Sample(amounts, sampled=now, received=now)
+
+    usage.put_nodes(
+        {
+            each["metadata"]["name"]: sample(_amounts(each["usage"]))
+            for each in case.get("nodeMetrics") or ()
+        },
+        now,
+    )
+    usage.put_pods(
+        {
+            (each["metadata"]["namespace"], each["metadata"]["name"]): sample(
+                summed(_amounts(container["usage"]) for container in each["containers"])
+            )
+            for each in case.get("podMetrics") or ()
+        }
+    )
+    values = {each["instance"]: each["value"] for each in case.get("prometheusSamples") or ()}
+    for query in wanted_usage(policy).queries:
+        usage.put_vector(query, Vector(values, sampled=now, received=now), now)
+    return usage
+
+
+def _amounts(usage: Mapping[str, str]) -> dict[str, int]:
+    return {name: parse_quantity(amount) for name, amount in usage.items()}
 
 
 def beyond(case: Case) -> list[str]:
@@ -86,6 +141,7 @@ def answer(case: Case) -> Answer:
 
 
 def _run(case: Case, found: Answer) -> None:
+    now = datetime.fromisoformat(case["now"])
     text = json.dumps(case["policy"])
     policy = load_policy(text, source=case["name"], plugins=PLUGINS, corrections=NONE)
     snapshot = snapshot_of(case["objects"], source=case["name"])
@@ -102,10 +158,11 @@ def _run(case: Case, found: Answer) -> None:
         nodes=CycleNodes(
             policy.node_selector, {node.name: node for node in snapshot.lister.nodes()}
         ),
-        now=datetime.fromisoformat(case["now"]),
+        now=now,
         limits=pass_limits(policy),
         ask=lambda candidate: replies.get((candidate.pod.namespace, candidate.pod.name)),
         one_offer=False,
+        usage=usage_of(case, policy, now),
     )
     _tell(report, found, profiles=profiles, policy=policy)
 

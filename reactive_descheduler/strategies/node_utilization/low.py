@@ -1,0 +1,86 @@
+"""LowNodeUtilization: moves Pods from nodes that are used too much to others, used little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from reactive_descheduler.config.corrections import Corrections
+from reactive_descheduler.config.evictor import DefaultEvictorArguments
+
+from .arguments import LowNodeUtilizationArguments
+from .ceiling import Ceiling, FixedCeiling, MeanCeiling
+from .sources import Reading, source_of
+from .sums import NodeUse, Shares, clamped, is_over, is_under, mean_shares
+from .utilization import NodeUtilization, Sorted
+
+
+class LowNodeUtilization(NodeUtilization):
+    NAME: ClassVar[str] = "LowNodeUtilization"
+
+    def __init__(
+        self,
+        arguments: LowNodeUtilizationArguments,
+        *,
+        profile: int,
+        corrections: Corrections,
+        evictor: DefaultEvictorArguments | None = None,
+    ) -> None:
+        super().__init__(
+            arguments,
+            profile=profile,
+            corrections=corrections,
+            evictor=evictor,
+            source=source_of(arguments.metrics_utilization, arguments.thresholds),
+            limit=arguments.eviction_limits.node,
+        )
+        self._low = arguments.thresholds
+        self._high = arguments.target_thresholds
+        self._deviates = arguments.use_deviation_thresholds
+
+    def has_enough(self, source: NodeUse, high: Shares) -> bool:
+        return all(source.used.get(name, 0) <= source.limit(name, high) for name in self.counted)
+
+    def reason(self, source: NodeUse, high: Shares) -> str:
+        over = [
+            f"{name} {found:.0f}% over {high[name]:.0f}%"
+            for name in sorted(high)
+            if (found := source.shares.get(name, 0.0)) > high[name]
+        ]
+        return f"node {source.node.name} is overutilized: {', '.join(over)}"
+
+    def _sorted(self, uses: Sequence[NodeUse], reading: Reading) -> Sorted:
+        low, high, ceiling = self._bounds(uses)
+        under = [use for use in uses if not use.node.unschedulable and is_under(use.shares, low)]
+        cold = {use.node.name for use in under}
+        over = [
+            use
+            for use in uses
+            if use.node.name not in cold
+            and is_over(use.shares, high)
+            and len(use.before) + 1 >= reading.samples
+            and all(is_over(shares, high) for shares in use.before)
+        ]
+        return Sorted(
+            sources=sorted(over, key=lambda use: -use.weight),
+            destinations=sorted(under, key=lambda use: max(use.shares.get(n, 0.0) for n in low)),
+            high=high,
+            ceiling=ceiling,
+            why_not=self._why_not(len(under)),
+        )
+
+    def _why_not(self, under: int) -> str:
+        if not under:
+            return "no node is underutilized"
+        if under <= self._least:
+            return f"{under} underutilized are not more than numberOfNodes, which is {self._least}"
+        return ""
+
+    def _bounds(self, uses: Sequence[NodeUse]) -> tuple[Shares, Shares, Ceiling]:
+        if not self._deviates:
+            full = dict.fromkeys(self.counted, 100.0)
+            return self._low, self._high, FixedCeiling({**full, **self._high})
+        means, nodes = mean_shares(uses, self._named)
+        low = {name: clamped(means[name] - self._low[name]) for name in means}
+        high = {name: clamped(means[name] + self._high[name]) for name in means}
+        return low, high, MeanCeiling(means, nodes, self._high)

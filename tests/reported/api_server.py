@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import anyio
@@ -238,6 +238,8 @@ class CaseServer(ApiServer):
                 response.enable_chunked_encoding()
             return response
         query = parse_query(target, request.query, watching=True)
+        if kind in self.list_answers:  # its version is made up
+            query = replace(query, version=self.registry.store.version)
         watch = OpenWatch(
             self.registry.store,
             target.resource,

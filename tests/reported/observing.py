@@ -14,6 +14,7 @@ from reactive_descheduler.api.changes import Change
 from reactive_descheduler.api.eviction import Answer, Decision, EvictionOutcome, Stay
 from reactive_descheduler.api.pod import Pod, controller
 from reactive_descheduler.cache.store import Store
+from reactive_descheduler.evictor.gates.reported import ReportedGate
 
 Record: TypeAlias = dict[str, object]
 
@@ -45,6 +46,8 @@ class Observation:
         self.ended = False
         """Nothing is written down any more."""
         self._once: set[tuple[str, ...]] = set()
+        self._going: set[str] = set()
+        """Pods whose eviction was accepted: nothing holds them back."""
 
     def note(self, what: str, **fields: object) -> Record:
         """Write a record and return it, for what is known of it only later."""
@@ -101,6 +104,8 @@ class Observation:
             self._refused(f"{namespace}/{name}", stay.rejection.by)
 
     def on_outcome(self, outcome: EvictionOutcome, /) -> None:
+        if outcome.answer is Answer.EVICTED:
+            self._going.add(_of(outcome.candidate.pod))
         if outcome.answer is Answer.DRY_RUN:
             candidate = outcome.candidate
             pod, owner = candidate.pod, controller(candidate.pod)
@@ -113,7 +118,8 @@ class Observation:
             )
 
     def _refused(self, pod: str, by: str) -> None:
-        self.note_once("refusals", pod, by, pod=pod, by=by)
+        if pod not in self._going and by != ReportedGate.NAME:
+            self.note_once("refusals", pod, by, pod=pod, by=by)
 
 
 class Runs(Counter[str]):

@@ -408,7 +408,7 @@ class Player:
             mine._session, other._session = other._session, mine._session
             await other.aclose()
 
-    async def change_leader(self, event: Event) -> None:
+    async def not_built(self, event: Event) -> None:
         raise NotPlayedError(f"op {event['op']}: leader election not built yet")
 
     async def _live(
@@ -512,8 +512,9 @@ OPS: Mapping[str, Op] = {
     "token-file": Player.write_token,
     "accept-only": Player.accept_only,
     "session-replaced": Player.replace_session,
-    "lease-answers": Player.change_leader,
-    "lease-won": Player.change_leader,
+    "lease-answers": Player.not_built,
+    "lease-won": Player.not_built,
+    "cpu-burn": Player.not_built,  # what it is for: a renewal must not wait for an evaluation
 }
 
 

@@ -20,10 +20,13 @@ from reactive_descheduler.app.policy import (
     needed_kinds,
     needs_priority_classes,
     pass_limits,
+    usage_sources,
     volumes_decide,
+    wanted_usage,
 )
 from reactive_descheduler.app.snapshot import Snapshot
 from reactive_descheduler.app.wording import describe_ref, describe_wake
+from reactive_descheduler.cache.measured import NODE_METRICS, POD_METRICS
 from reactive_descheduler.config.corrections import Correction
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy
@@ -32,6 +35,7 @@ from reactive_descheduler.framework.cycle import LEAST_NODES, CycleNodes
 from reactive_descheduler.strategies import PLUGINS
 
 PRIORITY_CLASS = "PriorityClass"
+_MEASURED = "nodes.metrics.k8s.io,pods.metrics.k8s.io"
 _CLAIM, _VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 _REFUSED_NOW, _REFUSED_FOR_EVER = 429, 500
 """What the API server answers for a budget that is used up, and for more than one budget."""
@@ -126,10 +130,14 @@ def check_dump(policy: LoadedPolicy, dump: Snapshot, *, source: str) -> None:
         kinds.append(_CLAIM)
     if volumes_decide(policy) and _names_a_volume(dump):
         kinds.append(_VOLUME)
+    measured = wanted_usage(policy).metrics_server
+    if measured:
+        kinds += [NODE_METRICS, POD_METRICS]
     missing = [kind for kind in kinds if not dump.counts[kind]]
     if missing:
         error = SnapshotError(f"{source}: holds no {' and no '.join(missing)}, which are needed")
-        error.hint = "make one with: kubectl get nodes,pods,ns,pdb,pvc,pv,pc -A -o json"
+        more = f",{_MEASURED}" if measured else ""
+        error.hint = f"make one with: kubectl get nodes,pods,ns,pdb,pvc,pv,pc{more} -A -o json"
         raise error
 
 
@@ -152,6 +160,8 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
     all_nodes = snapshot.lister.nodes()
     nodes = CycleNodes(policy.node_selector, {node.name: node for node in all_nodes})
     warnings = tuple(_warnings(policy, snapshot, nodes))
+    sources = usage_sources(policy)
+    snapshot.usage.configure(sources, samples=1, max_age=policy.reactive.usage.max_age)
     budgets = _Budgets(snapshot, now)
     report = run_pass(
         profiles,
@@ -263,8 +273,12 @@ def _due(rejection: Rejection) -> datetime | None:
 
 
 def _warnings(policy: LoadedPolicy, snapshot: Snapshot, nodes: CycleNodes) -> Iterator[str]:
-    for path, _, message, _ in policy.idle:
+    for path, _, message, _ in policy.doubts:
         yield f"{path}: {message}"
+    for why in snapshot.unmeasured:
+        yield f"usage cannot be measured: {why}"
+    if any(not snapshot.usage.vectors(query) for query in wanted_usage(policy).queries):
+        yield "nothing is known of what Prometheus measures, so what goes by it evicts nothing"
     if not nodes.alive:
         total = len(snapshot.lister.nodes())
         selected = " and selected by the policy's nodeSelector" if policy.node_selector else ""

@@ -13,6 +13,7 @@ COMMANDS: Mapping[str, Entry] = {
     "run": Entry("run", "Watch the cluster and evict what is misplaced, or do one pass."),
     "plan": Entry("plan", "Show what one full pass would evict, and why the rest stays."),
     "validate": Entry("validate", "Check a policy file; list every mistake in it."),
+    "schema": Entry("schema", "Print a JSON schema of the policy file, for editors."),
     "rbac": Entry("rbac", "Print the least rights that a policy needs, for kubectl."),
     "triggers": Entry("triggers", "List which change makes which strategy look at what."),
     "strategies": Entry("strategies", "List the strategies with their arguments."),

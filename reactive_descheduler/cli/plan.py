@@ -125,7 +125,7 @@ def _cluster(policy: LoadedPolicy, kubeconfig: str | None) -> Snapshot:
     from reactive_descheduler.app.cluster_snapshot import read_cluster
     from reactive_descheduler.app.plan import kinds_to_read
 
-    return anyio.run(read_cluster, kubeconfig, kinds_to_read(policy))
+    return anyio.run(read_cluster, kubeconfig, kinds_to_read(policy), policy)
 
 
 def _tell(plan: Plan) -> None:

@@ -86,10 +86,16 @@ def command(
 ) -> None:
     """Print the ClusterRole that a policy needs, and its binding to a service account.
 
+    Where it asks a Prometheus with the token of a Secret, a Role for that Secret alone as well.
     Exactly what this policy makes the descheduler ask for; another policy may need more or less.
     No cluster is asked, and nothing is applied.
     """
-    from reactive_descheduler.app.rbac import cluster_role, cluster_role_binding, needed_rules
+    from reactive_descheduler.app.rbac import (
+        cluster_role,
+        cluster_role_binding,
+        needed_rules,
+        roles,
+    )
     from reactive_descheduler.config.load import load_policy
     from reactive_descheduler.strategies import PLUGINS
 
@@ -99,10 +105,13 @@ def command(
     rules = needed_rules(policy, dry_run=dry_run)
     role = cluster_role(rules, name=service_account)
     binding = cluster_role_binding(name=service_account, namespace=namespace)
+    more = tuple(roles(rules, name=service_account, namespace=namespace))
     if output == "json":
-        print_json({"apiVersion": "v1", "kind": "List", "items": [role, binding]})
+        print_json({"apiVersion": "v1", "kind": "List", "items": [role, binding, *more]})
     else:
-        click.echo(_yaml(role, rules) + "---\n" + _dump(binding), nl=False)
+        everywhere = tuple(rule for rule in rules if not rule.namespace)
+        documents = (_yaml(role, everywhere), _dump(binding), *map(_dump, more))
+        click.echo("---\n".join(documents), nl=False)
 
 
 def _yaml(role: dict[str, object], rules: tuple[Rule, ...]) -> str:

@@ -87,7 +87,7 @@ def _problems(problems: list[Problem] | tuple[Problem, ...]) -> list[dict[str, o
 def _valid(policy: LoadedPolicy) -> dict[str, object]:
     return {
         "valid": True,
-        "warnings": _problems([*policy.warnings, *policy.idle]),
+        "warnings": _problems([*policy.warnings, *policy.doubts]),
         "corrections": sorted(policy.corrections),
         "profiles": [
             {
@@ -104,7 +104,7 @@ def _tell(policy: LoadedPolicy) -> None:
     from reactive_descheduler.api.errors import PolicyError
     from reactive_descheduler.config.corrections import Correction
 
-    if warnings := [*policy.warnings, *policy.idle]:
+    if warnings := [*policy.warnings, *policy.doubts]:
         for line in str(PolicyError(policy.source, warnings)).splitlines():
             warn(line)
     click.echo(f"{policy.source}: valid")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reactive_descheduler.api.errors import Problem
+from .doubts import doubts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from reactive_descheduler.api.errors import Problem
 
     from .args import Arguments
     from .corrections import Corrections
@@ -80,22 +80,6 @@ class LoadedPolicy:
     """What does not keep the file from being used, in the order of the file."""
 
     @property
-    def idle(self) -> tuple[Problem, ...]:
-        """What in it lets nothing be evicted: allowed, and seldom meant."""
-        return tuple(self._idle())
-
-    def _idle(self) -> Iterator[Problem]:
-        if not self.profiles:
-            yield Problem("profiles", None, "there is none, so nothing is evicted")
-        for index, profile in enumerate(self.profiles):
-            if not (profile.deschedule or profile.balance):
-                message = "it enables no strategy, so it evicts nothing"
-                yield Problem(f"profiles[{index}]", None, message)
-        for key, limit in (
-            ("maxNoOfPodsToEvictPerNode", self.limits.per_node),
-            ("maxNoOfPodsToEvictPerNamespace", self.limits.per_namespace),
-            ("maxNoOfPodsToEvictTotal", self.limits.total),
-        ):
-            if limit == 0:
-                message = "0 allows no eviction, so nothing is evicted"
-                yield Problem(key, None, message, "leave it out for no limit")
+    def doubts(self) -> tuple[Problem, ...]:
+        """What in it does nothing or fights: allowed, and seldom meant."""
+        return tuple(found.problem for found in doubts(self))

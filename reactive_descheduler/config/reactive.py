@@ -11,7 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .args import Arguments, Listed, Span, Unsigned
 from .corrections import ALL, Corrections, parse_corrections
-from .findings import brief
+from .doubts import Doubt
+from .findings import brief, close_match
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%", re.ASCII)
 
@@ -289,6 +290,17 @@ def _corrections(value: object) -> Corrections:
     return value if isinstance(value, frozenset) else parse_corrections(value)
 
 
+def _doubts(value: object) -> object:
+    if not isinstance(value, list):
+        return value
+    known = {doubt.value: doubt for doubt in Doubt}
+    for name in value:
+        if name not in known:
+            hint = close_match(str(name), known) or f"known are {', '.join(known)}"
+            raise ValueError(f"unknown warning {brief(name)}; {hint}")
+    return tuple(known[name] for name in value)
+
+
 class ReactiveSettings(Arguments):
     """Settings of the daemon; every one has a default."""
 
@@ -315,6 +327,11 @@ class ReactiveSettings(Arguments):
             "interval above 0 sets it."
         ),
     ] = timedelta(minutes=30)
+    silenced_warnings: Annotated[
+        Listed[Doubt],
+        BeforeValidator(_doubts),
+        Field(description="Warnings of validate that somebody has read and wants so, by name."),
+    ] = ()
     corrections: Annotated[
         Corrections,
         BeforeValidator(_corrections),

@@ -13,4 +13,4 @@ def test_the_page_agrees_with_the_commands() -> None:
 
 def test_every_command_with_options_has_its_table() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert set(documented(page)) | {"version"} == set(commands())
+    assert set(documented(page)) | {"version", "schema"} == set(commands())

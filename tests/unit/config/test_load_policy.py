@@ -255,7 +255,7 @@ def test_what_has_no_effect_is_warned_of(load: Load, text: str, path: str) -> No
 def test_a_policy_tells_what_in_it_can_evict_nothing(
     load: Load, text: str, paths: list[str]
 ) -> None:
-    assert [problem.path for problem in load(text).idle] == paths
+    assert [problem.path for problem in load(text).doubts] == paths
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,200 @@
+"""What a policy may say and hardly anybody means: each kind is told by name, and can be silenced."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reactive_descheduler.api.errors import PolicyError
+from reactive_descheduler.config.doubts import Doubt, doubts
+from reactive_descheduler.config.load import LoadedPolicy, load_policy
+from reactive_descheduler.strategies import PLUGINS
+
+ROOT = Path(__file__).parents[3]
+Plugins = dict[str, dict[str, object]]
+
+LOW: dict[str, object] = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
+HIGH: dict[str, object] = {"thresholds": {"cpu": 20}}
+BALANCE = {
+    "LowNodeUtilization",
+    "HighNodeUtilization",
+    "RemoveDuplicates",
+    "RemovePodsViolatingTopologySpreadConstraint",
+}
+
+
+def profile(
+    plugins: Plugins, *, evictor: dict[str, object] | None = None, twice: str = ""
+) -> dict[str, object]:
+    enabled = [*plugins, *([twice] if twice else [])]
+    config: list[dict[str, object]] = [
+        {"name": name, "args": args} for name, args in plugins.items()
+    ]
+    if evictor is not None:
+        config.append({"name": "DefaultEvictor", "args": evictor})
+    return {
+        "name": "p",
+        "pluginConfig": config,
+        "plugins": {
+            "deschedule": {"enabled": [name for name in enabled if name not in BALANCE]},
+            "balance": {"enabled": [name for name in enabled if name in BALANCE]},
+        },
+    }
+
+
+def policy(*profiles: dict[str, object], **extra: object) -> LoadedPolicy:
+    document = {
+        "apiVersion": "descheduler/v1alpha2",
+        "kind": "DeschedulerPolicy",
+        "profiles": list(profiles),
+        **extra,
+    }
+    return load_policy(yaml.safe_dump(document), source="policy.yaml", plugins=PLUGINS)
+
+
+AGED = profile({"PodLifeTime": {"maxPodLifeTimeSeconds": 600}})
+TAINTS = "RemovePodsViolatingNodeTaints"
+
+
+def settling(strategy: str, settle: str) -> dict[str, object]:
+    return {"strategies": {strategy: {"settle": settle}}}
+
+
+def fitting(selector: str) -> LoadedPolicy:
+    return policy(profile({TAINTS: {}}, evictor={"nodeFit": True, "nodeSelector": selector}))
+
+
+CASES: dict[str, tuple[LoadedPolicy, list[tuple[Doubt, str]]]] = {
+    "ordinary": (policy(AGED), []),
+    "no profile": (policy(), [(Doubt.NO_PROFILE, "profiles")]),
+    "no strategy": (policy({"name": "p"}), [(Doubt.NO_STRATEGY, "profiles[0]")]),
+    "limit of 0": (
+        policy(AGED, maxNoOfPodsToEvictTotal=0),
+        [(Doubt.LIMIT_ZERO, "maxNoOfPodsToEvictTotal")],
+    ),
+    "limit of a node of 0": (
+        policy(profile({"LowNodeUtilization": {**LOW, "evictionLimits": {"node": 0}}})),
+        [(Doubt.LIMIT_ZERO, "profiles[0].LowNodeUtilization.evictionLimits.node")],
+    ),
+    "no taint counts": (
+        policy(profile({TAINTS: {"includedTaints": []}})),
+        [(Doubt.DOES_NOTHING, f"profiles[0].{TAINTS}.includedTaints")],
+    ),
+    "no such affinity": (
+        policy(profile({"RemovePodsViolatingNodeAffinity": {"nodeAffinityType": ["required"]}})),
+        [(Doubt.DOES_NOTHING, "profiles[0].RemovePodsViolatingNodeAffinity.nodeAffinityType")],
+    ),
+    "both utilizations": (
+        policy(profile({"LowNodeUtilization": LOW, "HighNodeUtilization": HIGH})),
+        [(Doubt.UTILIZATION_FIGHT, "profiles[0].HighNodeUtilization")],
+    ),
+    "both utilizations in two profiles": (
+        policy(profile({"LowNodeUtilization": LOW}), profile({"HighNodeUtilization": HIGH})),
+        [(Doubt.UTILIZATION_FIGHT, "profiles[1].HighNodeUtilization")],
+    ),
+    "packing and duplicates": (
+        policy(profile({"HighNodeUtilization": HIGH, "RemoveDuplicates": {}})),
+        [(Doubt.PACKING_FIGHT, "profiles[0].HighNodeUtilization")],
+    ),
+    "packing and spreading": (
+        policy(
+            profile(
+                {
+                    "HighNodeUtilization": HIGH,
+                    "RemovePodsViolatingTopologySpreadConstraint": {},
+                }
+            )
+        ),
+        [(Doubt.PACKING_FIGHT, "profiles[0].HighNodeUtilization")],
+    ),
+    "levelling and spreading": (
+        policy(profile({"LowNodeUtilization": LOW, "RemoveDuplicates": {}})),
+        [],
+    ),
+    "targets that cannot be": (
+        fitting("pool=a,pool=b"),
+        [(Doubt.NO_TARGET, "profiles[0].DefaultEvictor.nodeSelector")],
+    ),
+    "a target that may not have its label": (
+        fitting("pool=a,!pool"),
+        [(Doubt.NO_TARGET, "profiles[0].DefaultEvictor.nodeSelector")],
+    ),
+    "a target whose only value is excluded": (
+        fitting("pool=a,pool notin (a,b)"),
+        [(Doubt.NO_TARGET, "profiles[0].DefaultEvictor.nodeSelector")],
+    ),
+    "targets that may be": (fitting("pool in (a,b),pool!=a,zone,!spot"), []),
+    "twice in a profile": (
+        policy(profile({"PodLifeTime": {"maxPodLifeTimeSeconds": 600}}, twice="PodLifeTime")),
+        [(Doubt.ENABLED_TWICE, "profiles[0].PodLifeTime")],
+    ),
+    "the same in two profiles": (
+        policy(AGED, AGED),
+        [(Doubt.ENABLED_TWICE, "profiles[1].PodLifeTime")],
+    ),
+    "another age in another profile": (
+        policy(AGED, profile({"PodLifeTime": {"maxPodLifeTimeSeconds": 60}})),
+        [],
+    ),
+    "another evictor in another profile": (
+        policy(
+            AGED,
+            profile({"PodLifeTime": {"maxPodLifeTimeSeconds": 600}}, evictor={"minReplicas": 3}),
+        ),
+        [],
+    ),
+    "settles for longer than the age": (
+        policy(AGED, reactive=settling("PodLifeTime", "11m")),
+        [(Doubt.SETTLE_LONGER, "reactive.strategies.PodLifeTime.settle")],
+    ),
+    "settles for longer than the age of failed Pods": (
+        policy(
+            profile({"RemoveFailedPods": {"minPodLifetimeSeconds": 5}}),
+            reactive=settling("RemoveFailedPods", "6s"),
+        ),
+        [(Doubt.SETTLE_LONGER, "reactive.strategies.RemoveFailedPods.settle")],
+    ),
+    "settles for less": (policy(AGED, reactive=settling("PodLifeTime", "9m")), []),
+    "age of 0": (
+        policy(profile({"PodLifeTime": {"maxPodLifeTimeSeconds": 0}})),
+        [(Doubt.AGE_ZERO, "profiles[0].PodLifeTime.maxPodLifeTimeSeconds")],
+    ),
+    "age of 0 for some states": (
+        policy(profile({"PodLifeTime": {"maxPodLifeTimeSeconds": 0, "states": ["Failed"]}})),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_doubtful_is_told_with_its_place(case: str) -> None:
+    loaded, expected = CASES[case]
+    assert [(found.kind, found.path) for found in doubts(loaded)] == expected
+
+
+def test_every_kind_is_tested() -> None:
+    assert {kind for _, expected in CASES.values() for kind, _ in expected} == set(Doubt)
+
+
+def test_the_name_stands_in_the_message() -> None:
+    (problem,) = policy().doubts
+    assert problem.message == "there is none, so nothing is evicted [noProfile]"
+
+
+def test_what_is_silenced_is_told_no_more() -> None:
+    loaded = policy(maxNoOfPodsToEvictTotal=0, reactive={"silencedWarnings": ["noProfile"]})
+    assert [found.kind for found in doubts(loaded)] == [Doubt.LIMIT_ZERO]
+
+
+def test_an_unknown_name_is_refused_with_what_was_meant() -> None:
+    with pytest.raises(PolicyError, match=r"unknown warning 'noprofil'; did you mean noProfile\?"):
+        policy(AGED, reactive={"silencedWarnings": ["noprofil"]})
+
+
+def test_every_kind_is_documented() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \|", page.partition("## Warnings")[2], re.MULTILINE)
+    assert told == [str(each) for each in Doubt]

@@ -1,4 +1,4 @@
-"""What a policy may say and hardly anybody means: each kind is told by name, and can be silenced."""
+"""What a policy may say and hardly anybody means: each kind has a name, and can be silenced."""
 
 from __future__ import annotations
 

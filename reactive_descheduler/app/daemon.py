@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
+from typing import NamedTuple, Self
 
 import anyio
 import anyio.to_thread
@@ -68,6 +69,21 @@ FLUSH_WITHIN = 3.0
 """Seconds for the last Kubernetes Events at the end."""
 
 
+class _Kinds(NamedTuple):
+    """The kinds that a policy needs."""
+
+    policy: LoadedPolicy
+    needed: frozenset[str]
+    deciding: frozenset[str]
+    """Those that decisions rest on."""
+
+    @classmethod
+    def of(cls, policy: LoadedPolicy) -> Self:
+        needed = frozenset(needed_kinds(policy))
+        # A stale budget stream only makes its lanes ask the server, unless a verdict rests on it.
+        return cls(policy, needed, needed if budgets_decide(policy) else needed - {BUDGETS})
+
+
 class _CountingSink:
     """Passes everything on to the informer and counts what comes."""
 
@@ -120,6 +136,7 @@ class Daemon:
         self._recent = Recent()
         self._live = False
         self._cores: TaskGroup | None = None
+        self._kinds = _Kinds.of(policy)
         self.core = self._build(policy, priority_classes)
         self.streams = Streams(
             [self._source(kind) for kind in needed_kinds(policy)],
@@ -397,26 +414,23 @@ class Daemon:
 
     def _missing(self) -> list[str]:
         """Return the kinds that are not synced and that the policy in force needs."""
-        return self.streams.not_synced(needed_kinds(self.core.policy))
+        return self.streams.not_synced(self._kinds_in_force().needed)
 
-    def _deciding(self) -> set[str]:
-        """Return the kinds that decisions rest on under the policy in force."""
-        policy = self.core.policy
-        kinds = set(needed_kinds(policy))
-        if not budgets_decide(policy):
-            kinds.discard(BUDGETS)  # a stale one only makes its lanes ask the server
-        return kinds
+    def _kinds_in_force(self) -> _Kinds:
+        """Return what the policy in force needs, worked out once: gates ask before each request."""
+        if self._kinds.policy is not self.core.policy:
+            self._kinds = _Kinds.of(self.core.policy)
+        return self._kinds
 
     def _stream_ages(self) -> Mapping[str, float]:
-        kinds = self._deciding()
-        return {kind: age for kind, age in self.streams.ages().items() if kind in kinds}
+        return self.streams.ages(self._kinds_in_force().deciding)
 
     def _cut_off(self) -> set[str]:
-        return self.streams.cut_off() & self._deciding()
+        return self.streams.cut_off(self._kinds_in_force().deciding)
 
     def _budgets_stale(self) -> bool:
         max_age = self.core.policy.reactive.staleness.max_age.total_seconds()
-        return self.streams.ages().get(BUDGETS, 0.0) > max_age
+        return self.streams.ages((BUDGETS,)).get(BUDGETS, 0.0) > max_age
 
     def _not_synced(self) -> list[str]:
         return self._missing() or ([] if self._live else ["the first full pass"])

@@ -88,8 +88,9 @@ class Streams:
                 missing.append(f"{kind} ({error})" if error else kind)
         return missing
 
-    def ages(self) -> Mapping[str, float]:
-        """Return for how many seconds what the cache has of each kind may be outdated.
+    def ages(self, kinds: Container[str] | None = None) -> Mapping[str, float]:
+        """Return for how many seconds what the cache has of each of these kinds, or of all, may be
+        outdated.
 
         A kind without a first list is not among them: it is not synced.
         """
@@ -97,12 +98,16 @@ class Streams:
         return {
             kind: now - last
             for kind, reflector in self._reflectors.items()
-            if (last := reflector.statistics().in_step) is not None
+            if (kinds is None or kind in kinds) and (last := reflector.in_step) is not None
         }
 
-    def cut_off(self) -> set[str]:
-        """Return the kinds whose watch failed and has not caught up since."""
-        return {each.kind for each in self.statistics() if each.cut_off}
+    def cut_off(self, kinds: Container[str] | None = None) -> set[str]:
+        """Return those of the kinds, or of all, whose watch failed and has not caught up since."""
+        return {
+            kind
+            for kind, reflector in self._reflectors.items()
+            if (kinds is None or kind in kinds) and reflector.cut_off
+        }
 
     def statistics(self) -> list[ReflectorStatistics]:
         return [reflector.statistics() for reflector in self._reflectors.values()]

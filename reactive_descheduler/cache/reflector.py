@@ -192,6 +192,16 @@ class Reflector:
     def synced(self) -> bool:
         return self._synced.is_set()
 
+    @property
+    def in_step(self) -> float | None:
+        """See `ReflectorStatistics`."""
+        return self._last_in_step()
+
+    @property
+    def cut_off(self) -> bool:
+        """See `ReflectorStatistics`."""
+        return self._is_cut_off()
+
     async def wait_synced(self) -> None:
         """Return once the first list is complete."""
         await self._synced.wait()

@@ -250,7 +250,8 @@ class Dispatcher:
             self._wake_one()
 
     def statistics(self) -> Statistics:
-        return Statistics(self._in_flight, self._workers, self._closed)
+        # Asked anew: a worker only looks when there may be something to send.
+        return Statistics(self._in_flight, self._workers, self._who_closes(self._clock.now()))
 
     def _who_closes(self, now: datetime) -> Held | None:
         for gate in self._closing:

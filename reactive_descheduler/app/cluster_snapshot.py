@@ -6,18 +6,25 @@ from collections.abc import Iterable
 from contextlib import aclosing
 
 from reactive_descheduler.api.decoding import Decoder
-from reactive_descheduler.api.errors import ApiStatusError
+from reactive_descheduler.api.errors import ApiStatusError, ClientError
+from reactive_descheduler.app.measuring import questions
 from reactive_descheduler.app.snapshot import Snapshot
 from reactive_descheduler.client.kube import connect
 from reactive_descheduler.client.listwatch import HttpListWatch
 from reactive_descheduler.client.resources import RESOURCES
+from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.kit.clock import SystemClock
 
 _FORBIDDEN = 403
 
 
-async def read_cluster(kubeconfig: str | None, kinds: Iterable[str]) -> Snapshot:
+async def read_cluster(
+    kubeconfig: str | None, kinds: Iterable[str], measure_for: LoadedPolicy | None = None
+) -> Snapshot:
     """List these kinds, one after another. `kubeconfig` None: the usual places.
+
+    `measure_for`: ask also, once, for the usage that this policy goes by. Where that cannot be had,
+    the snapshot says so.
 
     Raises:
         ClientError: the API server cannot be reached, or does not allow one of the lists.
@@ -35,4 +42,9 @@ async def read_cluster(kubeconfig: str | None, kinds: Iterable[str]) -> Snapshot
                 if error.status == _FORBIDDEN:
                     error.hint = f"planning needs the verb list on {RESOURCES[kind].plural}"
                 raise
+        for question in questions(measure_for, connection, clock) if measure_for else ():
+            try:
+                await question.ask(snapshot.usage)
+            except ClientError as error:
+                snapshot.unmeasured.append(str(error) + (f" ({error.hint})" if error.hint else ""))
     return snapshot

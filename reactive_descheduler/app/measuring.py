@@ -8,7 +8,7 @@ from random import Random
 import anyio
 
 from reactive_descheduler.app.policy import wanted_usage
-from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS, Usage
+from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.client.kube import KubeConnection
 from reactive_descheduler.client.prometheus import (
     PrometheusClient,
@@ -28,14 +28,13 @@ from reactive_descheduler.kit.clock import Clock
 
 
 def questions(policy: LoadedPolicy, connection: KubeConnection, clock: Clock) -> list[Question]:
-    """Return what a policy's strategies want to know, as far as its providers can be asked."""
+    """Return what is to be asked for a policy."""
     wanted, asked = wanted_usage(policy), list[Question]()
-    for provider in policy.metrics_providers:
-        if provider.source == METRICS_SERVER and wanted.metrics_server:
-            asked.append(MetricsServer(connection, clock))
-        if provider.source == PROMETHEUS and provider.prometheus is not None and wanted.queries:
-            client = _prometheus(provider.prometheus, connection)
-            asked += [PrometheusQuery(client, query, clock) for query in wanted.queries]
+    if wanted.metrics_server:
+        asked.append(MetricsServer(connection, clock))
+    if wanted.prometheus is not None:
+        client = _prometheus(wanted.prometheus, connection)
+        asked += [PrometheusQuery(client, query, clock) for query in wanted.queries]
     return asked
 
 

@@ -8,10 +8,12 @@ from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS, Usage
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy, LoadedProfile
+from reactive_descheduler.config.policy import Prometheus
 from reactive_descheduler.evictor.gates.limits import Limits, PassLimits
 from reactive_descheduler.framework.registry import Registry
 from reactive_descheduler.guardrails import build_evictor_filter
 from reactive_descheduler.strategies import IN_TREE
+from reactive_descheduler.strategies.node_utilization.arguments import LowNodeUtilizationArguments
 
 ALWAYS_WATCHED = ("Node", "Pod", "Namespace", "PodDisruptionBudget")
 
@@ -84,6 +86,39 @@ def usage_for_pass(policy: LoadedPolicy) -> Usage | None:
     return Usage(sources, max_age=policy.reactive.usage.max_age) if sources else None
 
 
+class WantedUsage(NamedTuple):
+    """What is to be asked of whom."""
+
+    metrics_server: bool
+    prometheus: Prometheus | None
+    """Where queries go; None if there are none."""
+    queries: tuple[str, ...]
+    """Each once."""
+
+
+def wanted_usage(policy: LoadedPolicy) -> WantedUsage:
+    """Return what the policy's strategies want measured, as far as it configures the sources."""
+    providers = {provider.source: provider.prometheus for provider in policy.metrics_providers}
+    wanted = [
+        plugin.arguments.metrics_utilization
+        for profile in policy.profiles
+        for plugin in profile.balance
+        if isinstance(plugin.arguments, LowNodeUtilizationArguments)
+        and plugin.arguments.metrics_utilization is not None
+    ]
+    prometheus = providers.get(PROMETHEUS)
+    queries = dict.fromkeys(
+        each.prometheus.query
+        for each in wanted
+        if prometheus is not None and each.asked == PROMETHEUS and each.prometheus is not None
+    )
+    return WantedUsage(
+        METRICS_SERVER in providers and any(each.asked == METRICS_SERVER for each in wanted),
+        prometheus if queries else None,
+        tuple(queries),
+    )
+
+
 def pass_limits(policy: LoadedPolicy) -> PassLimits:
     """Return new counters for one pass under the policy's own limits."""
     return PassLimits(
@@ -100,22 +135,3 @@ def budgets_decide(policy: LoadedPolicy) -> bool:
     return Correction.PODS_WITHOUT_PDB in policy.corrections and any(
         Protection.WITHOUT_PDB in profile.evictor.protections for profile in policy.profiles
     )
-class WantedUsage(NamedTuple):
-    """What strategies want to have measured."""
-
-    metrics_server: bool
-    queries: tuple[str, ...]
-    """For Prometheus, each once."""
-
-
-def wanted_usage(policy: LoadedPolicy) -> WantedUsage:
-    """Return what the policy's strategies want measured, whether or not there is a provider."""
-    metrics_server, queries = False, dict[str, None]()
-    for profile in policy.profiles:
-        for plugin in profile.balance:
-            asked = getattr(plugin.arguments, "metrics_utilization", None)
-            if asked is not None:
-                metrics_server |= asked.asked == METRICS_SERVER
-                if asked.asked == PROMETHEUS:
-                    queries[asked.prometheus.query] = None
-    return WantedUsage(metrics_server, tuple(queries))

@@ -1,16 +1,19 @@
 """What a policy needs to be allowed, as RBAC objects: each rule with its reason, and nothing else.
 
-Cluster-wide, since the cache holds the whole cluster. What the program asks for stands in
-`client/`; an end-to-end test runs it with these rules, and without one of them at a time.
+Cluster-wide, since the cache holds the whole cluster, but for the Secret of a token. What the
+program asks for stands in `client/`; an end-to-end test runs it with these rules, and without one
+of them at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from reactive_descheduler.app.policy import needed_kinds, needs_priority_classes
-from reactive_descheduler.client.resources import RESOURCES
+from reactive_descheduler.app.policy import needed_kinds, needs_priority_classes, wanted_usage
+from reactive_descheduler.client.resources import METRICS_GROUP, RESOURCES
 from reactive_descheduler.config.loaded import LoadedPolicy
+from reactive_descheduler.config.policy import Prometheus
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 
@@ -23,12 +26,18 @@ class Rule(NamedTuple):
     resource: str
     verbs: tuple[str, ...]
     why: str
+    namespace: str = ""
+    """Where it holds; empty for everywhere."""
+    name: str = ""
+    """Of the one object that it is about; empty for all."""
 
     def document(self) -> dict[str, object]:
-        """Return the rule as a ClusterRole lists it."""
+        """Return the rule as a role lists it."""
+        named: dict[str, object] = {"resourceNames": [self.name]} if self.name else {}
         return {
             "apiGroups": [self.group],
             "resources": [self.resource],
+            **named,
             "verbs": list(self.verbs),
         }
 
@@ -47,22 +56,53 @@ TELL = Rule("events.k8s.io", "events", ("create", "patch"), "to tell what was do
 
 
 def needed_rules(policy: LoadedPolicy, *, dry_run: bool = False) -> tuple[Rule, ...]:
-    """Return the rules; that for evictions stands first, so that an overlay finds it."""
+    """Return the rules; that for evictions stands first, so that an overlay finds it, and one that
+    holds in a namespace only stands last."""
     rules = [] if dry_run else [EVICT]
     rules += [_rule(kind, "list", "watch", why=WHY_WATCHED[kind]) for kind in needed_kinds(policy)]
     if needs_priority_classes(policy):
         rules.append(_rule("PriorityClass", "list", why="to read, once, the value that a name has"))
-    return (*rules, LOOK, TELL)
+    wanted = wanted_usage(policy)
+    if wanted.metrics_server:
+        rules += [
+            Rule(METRICS_GROUP, plural, ("list",), f"to ask a metrics-server what {plural} use")
+            for plural in ("nodes", "pods")
+        ]
+    return (*rules, LOOK, TELL, *_token(wanted.prometheus))
 
 
-def cluster_role(rules: tuple[Rule, ...], *, name: str) -> dict[str, object]:
-    return _object("ClusterRole", name) | {"rules": [rule.document() for rule in rules]}
+def cluster_role(rules: Iterable[Rule], *, name: str) -> dict[str, object]:
+    """Return the rules that hold everywhere."""
+    return _object("ClusterRole", name) | {
+        "rules": [r.document() for r in rules if not r.namespace]
+    }
 
 
 def cluster_role_binding(*, name: str, namespace: str) -> dict[str, object]:
     """Return what gives the ClusterRole to the service account of the same name."""
-    return _object("ClusterRoleBinding", name) | {
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": name},
+    return _object("ClusterRoleBinding", name) | _bound("ClusterRole", name, namespace)
+
+
+def roles(rules: Iterable[Rule], *, name: str, namespace: str) -> Iterator[dict[str, object]]:
+    """Yield a Role for each rule that holds in one namespace, and its binding to the account that
+    `namespace` has."""
+    for rule in rules:
+        if rule.namespace:
+            metadata = {"metadata": {"name": name, "namespace": rule.namespace}}
+            yield _object("Role", name) | metadata | {"rules": [rule.document()]}
+            yield _object("RoleBinding", name) | metadata | _bound("Role", name, namespace)
+
+
+def _token(prometheus: Prometheus | None) -> Iterator[Rule]:
+    token = prometheus.auth_token if prometheus is not None else None
+    if token is not None and (secret := token.secret_reference) is not None:
+        why = "to read the token for Prometheus"
+        yield Rule("", "secrets", ("get",), why, secret.namespace, secret.name)
+
+
+def _bound(kind: str, name: str, namespace: str) -> dict[str, object]:
+    return {
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
 

@@ -20,7 +20,14 @@ from reactive_descheduler.api.errors import SnapshotError
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.surroundings import PriorityClass
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.measured import (
+    NODE_METRICS,
+    POD_METRICS,
+    read_node_metrics,
+    read_pod_metrics,
+)
 from reactive_descheduler.cache.store import Store
+from reactive_descheduler.cache.usage import PodName, Sample, Usage
 
 Manifest = Mapping[str, object]
 
@@ -50,6 +57,10 @@ class Snapshot:
         """Objects taken in, by kind."""
         self.left_out: Counter[str] = Counter()
         """Objects of kinds that decide nothing, by kind."""
+        self.usage = Usage()
+        """What was measured."""
+        self.unmeasured: list[str] = []
+        """What could not be, and why."""
         for found in objects:
             self.add(found)
 
@@ -81,17 +92,43 @@ def read_snapshot(text: bytes, *, source: str) -> Snapshot:
 
 def snapshot_of(manifests: Iterable[Manifest], *, source: str) -> Snapshot:
     """Take in objects that are data already; kinds that decide nothing are left out."""
-    snapshot, decoder = Snapshot(), Decoder()
+    snapshot, decoder, measured = Snapshot(), Decoder(), _Measured()
     for number, manifest in enumerate(manifests, 1):
         kind = str(manifest.get("kind", ""))
-        if kind not in KINDS:
-            snapshot.left_out[kind] += 1
-            continue
         try:
-            snapshot.add(decoder.decode_object(kind, manifest))
-        except UnreadableError as error:
+            if kind in KINDS:
+                snapshot.add(decoder.decode_object(kind, manifest))
+            elif measured.take(kind, manifest):
+                snapshot.counts[kind] += 1
+            else:
+                snapshot.left_out[kind] += 1
+        except (UnreadableError, ValueError) as error:
             raise _refused(source, f"object {number}: {error}") from error
+    measured.put(snapshot.usage)
     return snapshot
+
+
+class _Measured:
+    """What a dump holds of a metrics-server's answers. It counts as received when it was taken."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Sample] = {}
+        self._pods: dict[PodName, Sample] = {}
+
+    def take(self, kind: str, manifest: Manifest) -> bool:
+        """Take in an object, unless it is none of these. Raises ValueError if it is unreadable."""
+        if kind == NODE_METRICS:
+            node, sample = read_node_metrics(manifest, None)
+            self._nodes[node] = sample
+        elif kind == POD_METRICS:
+            pod, sample = read_pod_metrics(manifest, None)
+            self._pods[pod] = sample
+        return kind in (NODE_METRICS, POD_METRICS)
+
+    def put(self, usage: Usage) -> None:
+        usage.put_pods(self._pods)
+        if self._nodes:
+            usage.put_nodes(self._nodes, max(each.sampled for each in self._nodes.values()))
 
 
 def _utf8(text: bytes) -> bytes:

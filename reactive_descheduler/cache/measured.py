@@ -46,19 +46,23 @@ Document = bytes | msgspec.Raw | Mapping[str, object]
 """One object as JSON, or parsed already."""
 
 
-def read_node_metrics(document: Document, received: datetime) -> tuple[str, Sample]:
-    """Return a node's name and sample. Raises ValueError if something in it cannot be read."""
+def read_node_metrics(document: Document, received: datetime | None) -> tuple[str, Sample]:
+    """Return a node's name and sample; `received` None: when it was taken.
+
+    Raises ValueError if something in it cannot be read.
+    """
     found = _read(document, _NodeMetrics)
     window = parse_duration(found.window)
-    sample = Sample(_amounts(found.usage), found.timestamp, received, window)
+    sample = Sample(_amounts(found.usage), found.timestamp, received or found.timestamp, window)
     return found.metadata.name, sample
 
 
-def read_pod_metrics(document: Document, received: datetime) -> tuple[PodName, Sample]:
-    """Return a Pod's name and sample. Raises ValueError if something in it cannot be read."""
+def read_pod_metrics(document: Document, received: datetime | None) -> tuple[PodName, Sample]:
+    """Return a Pod's name and sample; `received` as above. Raises ValueError likewise."""
     found = _read(document, _PodMetrics)
     usage = summed(_amounts(container.usage) for container in found.containers)
-    sample = Sample(usage, found.timestamp, received, parse_duration(found.window))
+    window = parse_duration(found.window)
+    sample = Sample(usage, found.timestamp, received or found.timestamp, window)
     return (found.metadata.namespace, found.metadata.name), sample
 
 

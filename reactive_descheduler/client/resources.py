@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+METRICS_GROUP = "metrics.k8s.io"
+"""Where usage is listed; it cannot be watched."""
+
 
 class Resource(NamedTuple):
     """One kind: the path of all its objects, and its name as RBAC rules spell it."""

@@ -27,12 +27,12 @@ from reactive_descheduler.cache.measured import (
 from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS, Sample, Usage, Vector
 from reactive_descheduler.client.kube import KubeConnection
 from reactive_descheduler.client.prometheus import NoVectorError, PrometheusClient
+from reactive_descheduler.client.resources import METRICS_GROUP
 from reactive_descheduler.kit.backoff import Backoff
 from reactive_descheduler.kit.clock import Clock
 
 log = structlog.get_logger()
 
-METRICS_GROUP = "metrics.k8s.io"
 LIST_WITHIN = 30.0
 """Seconds for a list. A metrics-server knows no pages: 100,000 Pods come as one answer of 50 MB."""
 SLICE = 0.005

@@ -9,8 +9,9 @@ import click
 import pytest
 
 from reactive_descheduler.app.policy import ALWAYS_WATCHED
-from reactive_descheduler.app.rbac import needed_rules
+from reactive_descheduler.app.rbac import Rule, needed_rules
 from reactive_descheduler.cli import program
+from reactive_descheduler.client.resources import METRICS_GROUP
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.strategies import PLUGINS
 
@@ -22,15 +23,15 @@ kind: DeschedulerPolicy
 metricsProviders:
 - source: KubernetesMetrics
 - source: Prometheus
-  prometheus: {url: "http://p", authToken: {secretReference: {namespace: n, name: s}}}
+  prometheus: {url: "http://p", authToken: {secretReference: {namespace: ns, name: token}}}
 profiles:
 - name: p
   pluginConfig:
   - name: LowNodeUtilization
     args:
-      thresholds: {cpu: 20}
-      targetThresholds: {cpu: 80}
-      metricsUtilization: {source: KubernetesMetrics}
+      thresholds: {%s: 20}
+      targetThresholds: {%s: 80}
+      metricsUtilization: %s
   - name: DefaultEvictor
     args:
       nodeFit: true
@@ -40,18 +41,30 @@ profiles:
         config: {PodsWithPVC: {protectedStorageClasses: [{name: local}]}}
   plugins:
     deschedule: {enabled: [RemovePodsViolatingNodeTaints]}
+    balance: {enabled: [LowNodeUtilization]}
 """
+SOURCES = (
+    ("cpu", "{source: KubernetesMetrics}"),
+    ("MetricResource", "{source: Prometheus, prometheus: {query: busy}}"),
+)
 
 
 def test_the_table_has_every_right_there_is() -> None:
-    policy = load_policy(NEEDS_EVERYTHING, source="test", plugins=PLUGINS)
-    rules = needed_rules(policy)
+    rules = set[Rule]()
+    for resource, asked in SOURCES:
+        text = NEEDS_EVERYTHING % (resource, resource, asked)
+        rules.update(needed_rules(load_policy(text, source="test", plugins=PLUGINS)))
     assert len({rule.resource for rule in rules}) > len(ALWAYS_WATCHED)
-    rights = {(verb, rule.resource) for rule in rules for verb in rule.verbs}
+    rights = {(verb, _shown(rule)) for rule in rules for verb in rule.verbs}
     table = PAGE.partition("<!-- rights -->")[2].partition("<!-- end -->")[0]
-    rows = re.findall(r"^\| `(\w+)` `([\w/]+)` \|", table, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` `([\w/.]+)` \|", table, re.MULTILINE)
     assert len(rows) == len(rights)
     assert set(rows) == rights
+
+
+def _shown(rule: Rule) -> str:
+    """With the group where the same name stands in another one too."""
+    return f"{rule.resource}.{rule.group}" if rule.group == METRICS_GROUP else rule.resource
 
 
 def commands() -> list[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from reactive_descheduler.app.rbac import needed_rules
 from reactive_descheduler.cli import program
@@ -81,6 +82,92 @@ def test_a_policy_gets_what_it_needs_and_nothing_else(
     evictor: str, more: set[tuple[str, str, str]]
 ) -> None:
     assert rights(evictor) == USUAL | more
+
+
+MEASURED = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+metricsProviders: [{providers}]
+profiles:
+- name: p
+  pluginConfig:
+  - name: LowNodeUtilization
+    args:
+      thresholds: {{{resource}: 20}}
+      targetThresholds: {{{resource}: 80}}
+      metricsUtilization: {asked}
+  plugins: {{balance: {{enabled: [LowNodeUtilization]}}}}
+"""
+QUERY = "{source: Prometheus, prometheus: {query: busy}}"
+TOKEN = "authToken: {secretReference: {namespace: monitoring, name: token}}"
+LISTED = {("metrics.k8s.io", "nodes", "list"), ("metrics.k8s.io", "pods", "list")}
+
+
+@pytest.mark.parametrize(
+    ("resource", "asked", "providers", "more"),
+    [
+        pytest.param(
+            *("cpu", "{source: KubernetesMetrics}", "{source: KubernetesMetrics}", LISTED),
+            id="metrics-server",
+        ),
+        pytest.param(
+            *("cpu", "{metricsServer: true}", "{source: KubernetesMetrics}", LISTED), id="as of old"
+        ),
+        pytest.param(
+            *("cpu", "{source: KubernetesMetrics}", "", set()), id="a source without a provider"
+        ),
+        pytest.param(
+            "MetricResource",
+            QUERY,
+            f"{{source: Prometheus, prometheus: {{url: http://p, {TOKEN}}}}}",
+            {("", "secrets", "get")},
+            id="Prometheus with a token",
+        ),
+        pytest.param(
+            "MetricResource",
+            QUERY,
+            "{source: Prometheus, prometheus: {url: http://p}}",
+            set(),
+            id="Prometheus with the own token",
+        ),
+        pytest.param(
+            "cpu",
+            "{source: KubernetesMetrics}",
+            f"{{source: Prometheus, prometheus: {{url: http://p, {TOKEN}}}}}",
+            set(),
+            id="a provider nobody asks",
+        ),
+    ],
+)
+def test_measured_usage_adds_what_is_asked_for(
+    resource: str, asked: str, providers: str, more: set[tuple[str, str, str]]
+) -> None:
+    text = MEASURED.format(resource=resource, asked=asked, providers=providers)
+    policy = load_policy(text, source="test", plugins=PLUGINS)
+    found = {
+        (rule.group, rule.resource, verb) for rule in needed_rules(policy) for verb in rule.verbs
+    }
+    assert found - more == found - LISTED - {("", "secrets", "get")}
+    assert more <= found
+
+
+def test_the_token_alone_may_be_read_of_all_secrets(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    provider = f"{{source: Prometheus, prometheus: {{url: http://p, {TOKEN}}}}}"
+    file = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    file.write_text(MEASURED.format(resource="MetricResource", asked=QUERY, providers=provider))
+    with pytest.raises(SystemExit, match="0"):
+        program.main(["rbac", "-f", str(file), "--namespace", "ops"])
+    everywhere, _, role, binding = yaml.safe_load_all(capsys.readouterr().out)
+    assert "secrets" not in {each for rule in everywhere["rules"] for each in rule["resources"]}
+    assert role["metadata"] == binding["metadata"]
+    assert role["metadata"]["namespace"] == "monitoring"
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["token"], "verbs": ["get"]}
+    ]
+    assert binding["roleRef"]["kind"] == "Role"
+    assert binding["subjects"][0]["namespace"] == "ops"
 
 
 def test_a_dry_run_goes_without_the_right_to_evict() -> None:

@@ -27,8 +27,8 @@ from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.app.core import Core, Enduring, Surroundings, build_core
 from reactive_descheduler.app.eviction_events import EvictionEventsHook
-from reactive_descheduler.app.once import OnePass, wait_synced
 from reactive_descheduler.app.measuring import Measuring
+from reactive_descheduler.app.once import OnePass, wait_synced
 from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy import (
     budgets_decide,
@@ -149,9 +149,17 @@ class Daemon:
             random=random,
             on_state=self._on_stream_state,
         )
+        self._measuring = Measuring(
+            connection,
+            clock=clock,
+            random=random,
+            on_sample=lambda source: self.core.measured(source),
+        )
+        self._measuring.configure(policy, self.core.usage)
         self.status = Status(
             lambda: self.core,
             self.streams,
+            self._measuring,
             self._recent,
             policy_file.statistics if policy_file is not None else None,
             now=clock.now,
@@ -166,17 +174,9 @@ class Daemon:
         self,
         policy: LoadedPolicy,
         priority_classes: Mapping[str, int],
-        self._measuring = Measuring(
-            connection,
-            clock=clock,
-            random=random,
-            on_sample=lambda source: self.core.measured(source),
-        )
-        self._measuring.configure(policy, self.core.usage)
         enduring: Enduring | None = None,
     ) -> Core:
         profiles = in_tree_registry().profiles(policy, priority_classes=priority_classes)
-            self._measuring,
         names = [profile.name for profile in profiles]
 
         surroundings = Surroundings(
@@ -248,6 +248,7 @@ class Daemon:
                 ("collector", self._collector.run),
                 ("loop-lag", partial(watch_loop_lag, self._on_lag, clock=self._clock)),
                 ("resync", self._resync),
+                ("usage", self._measuring.run),
                 ("degraded", watchers.degraded),
                 ("policy", self._watch_policy),
             ):
@@ -265,11 +266,11 @@ class Daemon:
         """Fill the cache, run one full pass, send the last Events, and return what became of it.
 
         Raises Unreachable if the cache cannot be filled in so many seconds, or never will be.
-                ("usage", self._measuring.run),
         """
         async with anyio.create_task_group() as tasks:
             self.streams.start(tasks, self._on_crash)
             await wait_synced(self.streams, within=sync_within, clock=self._clock)
+            await self._measuring.once()
             self._live = True
             report = await OnePass(self.core, self.core.hooks, clock=self._clock).run()
             await self._events.flush(FLUSH_WITHIN)
@@ -287,7 +288,6 @@ class Daemon:
             await self._first_pass()
             self.core.gates.clock.look()  # from now on it is known when the process stands still
             self._live = True
-            await self._measuring.once()
             self.core.dispatcher.wake(())
             log.info(
                 "Live",
@@ -350,6 +350,7 @@ class Daemon:
         # other.
         self.core = self._build(policy, classes, before.enduring)
         _retire(before)
+        self._measuring.configure(policy, self.core.usage)
         self.core.go_live()
         self._cores.start_soon(self._drive, self.core)
         log.info("Policy reloaded", source=policy.source, profiles=len(policy.profiles))
@@ -367,7 +368,6 @@ class Daemon:
         if not_synced := self.streams.not_synced():
             problem = Problem("", None, f"what it needs is not synced: {', '.join(not_synced)}")
             for kind in missing:
-        self._measuring.configure(policy, self.core.usage)
                 self.streams.remove(kind)
             raise PolicyError(policy.source, [problem])
 

@@ -19,6 +19,7 @@ from reactive_descheduler.cache.counts import takes_room, total_requests
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.indexes import PodIndex
 from reactive_descheduler.cache.promised import PromisedPods
+from reactive_descheduler.cache.spread_groups import SpreadGroups
 from reactive_descheduler.cache.store import Store
 
 _NONE_GONE = GonePods()
@@ -158,13 +159,17 @@ class Lister:
         after a Pod there or a node's labels have moved."""
         store = self._store
         domains = store.topology.domains(spread.shape, store.nodes())
-        templates = store.placements.templates(namespace)
-        counted = store.placements.counts(namespace, spread, domains, templates)
+        counted = store.placements.counts(namespace, spread, domains)
         if not self._gone:
             return counted
         known = (store.pods().get(uid) for uid in self._gone)
         gone = [pod for pod in known if pod is not None and is_counted(pod)]
         return shifted(counted, spread, namespace, gone=gone)
+
+    @property
+    def spread_groups(self) -> SpreadGroups:
+        """The Pods that topology spread constraints join, gone or not."""
+        return self._store.placements.groups
 
     def nodes(self) -> Sequence[Node]:
         """Return all nodes, by name."""

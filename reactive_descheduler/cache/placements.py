@@ -14,9 +14,9 @@ from reactive_descheduler.api.scheduling.spread import (
     Spread,
     is_counted,
     least_of,
-    selects,
 )
 from reactive_descheduler.cache.counts import takes_room
+from reactive_descheduler.cache.spread_groups import SpreadGroups
 
 _COUNTS = 4096
 """How many counts are remembered."""
@@ -44,53 +44,45 @@ class Placements:
         self._placed: dict[str, dict[PodTemplate, Placed]] = {}
         self._moves = count(1)
         self._versions: dict[str, int] = {}
-        self._templates: dict[str, int] = {}
+        self.groups = SpreadGroups()
         self._counts: dict[tuple[str, Spread], _Count] = {}
 
     def update(self, old: Pod | None, new: Pod | None) -> None:
         """Follow one change of one Pod."""
-        if old is not None and takes_room(old):
-            self._leave(old)
-        if new is not None and takes_room(new):
-            self._enter(new)
-
-    def namespaces(self) -> Collection[str]:
-        return self._placed.keys()
+        before = old if old is not None and takes_room(old) else None
+        after = new if new is not None and takes_room(new) else None
+        if before is not None and after is not None and before.template is after.template:
+            placed = self._placed[after.namespace][after.template]
+            self._count(before, placed, -1)
+            self._count(after, placed, 1)
+            return
+        if before is not None:
+            self._leave(before)
+        if after is not None:
+            self._enter(after)
 
     def templates(self, namespace: str) -> Collection[PodTemplate]:
         """Return the templates of which a namespace has Pods on nodes. A live view."""
         return self._placed.get(namespace, {}).keys()
-
-    def templates_version(self, namespace: str) -> int:
-        """Return a number that is another one after `templates` has changed."""
-        return self._templates.get(namespace, 0)
 
     def uids(self, namespace: str, template: PodTemplate) -> Collection[str]:
         """Return the Pods of a template that take room on nodes, in no particular order."""
         placed = self._placed.get(namespace, {}).get(template)
         return placed.pods.keys() if placed is not None else ()
 
-    def counts(
-        self, namespace: str, spread: Spread, domains: Domains, templates: Iterable[PodTemplate]
-    ) -> DomainCounts:
-        """Return what a constraint counts in a namespace.
-
-        Args:
-            domains: those of the constraint's shape.
-            templates: at least those of the namespace that the constraint selects.
-        """
+    def counts(self, namespace: str, spread: Spread, domains: Domains) -> DomainCounts:
+        """Return what a constraint counts in a namespace; `domains` are those of its shape."""
         version = self._versions.get(namespace, 0)
         known = self._counts.get((namespace, spread))
         if known is not None and known.placements == version and known.domains is domains:
             return known.counts
         counts: dict[str, int] = {}
         placed = self._placed.get(namespace, {})
-        for template in templates:
-            if selects(spread, template):
-                for node, pods in placed[template].counted.items():
-                    value = domains.of_node.get(node)
-                    if value is not None:
-                        counts[value] = counts.get(value, 0) + pods
+        for template in self.groups.selected(namespace, spread):
+            for node, pods in placed[template].counted.items():
+                value = domains.of_node.get(node)
+                if value is not None:
+                    counts[value] = counts.get(value, 0) + pods
         found = DomainCounts(domains, counts, least_of(domains, counts, spread.min_domains))
         if len(self._counts) >= _COUNTS:
             self._counts.clear()
@@ -120,7 +112,7 @@ class Placements:
         placed = templates.get(pod.template)
         if placed is None:
             placed = templates[pod.template] = Placed({}, {})
-            self._templates[pod.namespace] = next(self._moves)
+            self.groups.add(pod.namespace, pod.template)
         placed.pods[pod.uid] = None
         self._count(pod, placed, 1)
 
@@ -131,10 +123,9 @@ class Placements:
         self._count(pod, placed, -1)
         if not placed.pods:
             del templates[pod.template]
-            self._templates[pod.namespace] = next(self._moves)
+            self.groups.remove(pod.namespace, pod.template)
         if not templates:
-            for known in (self._placed, self._versions, self._templates):
-                del known[pod.namespace]
+            del self._placed[pod.namespace], self._versions[pod.namespace]
 
     def _count(self, pod: Pod, placed: Placed, step: int) -> None:
         self._versions[pod.namespace] = next(self._moves)

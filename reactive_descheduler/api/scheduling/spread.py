@@ -163,11 +163,10 @@ def _left(
     leaving: Pod | None,
 ) -> str | None:
     """Return the domain in which the leaving Pod is among those counted; None if in none."""
-    if leaving is None or leaving.namespace != namespace or not selects(spread, leaving.template):
+    known = occupancy.pod(leaving.uid) if leaving is not None else None
+    if known is None or known.namespace != namespace or not is_counted(known):
         return None
-    value = counted.domains.of_node.get(leaving.node_name)
-    known = occupancy.pod(leaving.uid) if value is not None else None
-    return value if known is not None and is_counted(known) else None
+    return counted.domains.of_node.get(known.node_name) if selects(spread, known.template) else None
 
 
 def shifted(

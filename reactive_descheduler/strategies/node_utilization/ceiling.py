@@ -12,14 +12,10 @@ _HAIR = 1e-9
 
 
 class Ceiling(Protocol):
-    def allows(
-        self, after: Shares, amounts: Amounts, source: NodeUse, destination: NodeUse, /
-    ) -> bool:
-        """Say whether the destination may be used that much, after the move of these amounts."""
+    def allows(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> bool:
+        """Say whether a destination may be used that much once these amounts have come there."""
 
-    def moved(
-        self, after: Shares, amounts: Amounts, source: NodeUse, destination: NodeUse, /
-    ) -> None:
+    def moved(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> None:
         """Reckon with that move."""
 
 
@@ -29,22 +25,18 @@ class FixedCeiling:
     def __init__(self, high: Shares) -> None:
         self._high = high
 
-    def allows(
-        self, after: Shares, _amounts: Amounts, _source: NodeUse, _destination: NodeUse, /
-    ) -> bool:
+    def allows(self, after: Shares, _amounts: Amounts, _source: NodeUse, /) -> bool:
         return not is_over(after, self._high)
 
-    def moved(
-        self, after: Shares, amounts: Amounts, source: NodeUse, destination: NodeUse, /
-    ) -> None:
+    def moved(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> None:
         """Change nothing."""
 
 
 class MeanCeiling:
     """Shares above the mean of all nodes.
 
-    A Pod that moves to a bigger node lowers the mean, and with it the ceiling for all that was
-    moved before.
+    A Pod that left and is not bound yet, or went to a bigger node, lowers the mean, and with it the
+    ceiling for all that was moved. So nothing is counted but what leaves.
     """
 
     def __init__(self, means: Shares, nodes: Mapping[str, int], above: Shares) -> None:
@@ -54,31 +46,21 @@ class MeanCeiling:
         self._above = above
         self._fullest: dict[str, float] = {}
 
-    def allows(
-        self, after: Shares, amounts: Amounts, source: NodeUse, destination: NodeUse, /
-    ) -> bool:
-        means = self._means_after(amounts, source, destination)
+    def allows(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> bool:
         return all(
             max(after.get(name, 0.0), self._fullest.get(name, 0.0))
-            <= clamped(means[name] + self._above[name]) - _HAIR
-            for name in means
+            <= clamped(mean + self._above[name]) - _HAIR
+            for name, mean in self._means_after(amounts, source).items()
         )
 
-    def moved(
-        self, after: Shares, amounts: Amounts, source: NodeUse, destination: NodeUse, /
-    ) -> None:
-        self._means = self._means_after(amounts, source, destination)
+    def moved(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> None:
+        self._means = self._means_after(amounts, source)
         for name in self._means:
             self._fullest[name] = max(after.get(name, 0.0), self._fullest.get(name, 0.0))
 
-    def _means_after(
-        self, amounts: Amounts, source: NodeUse, destination: NodeUse
-    ) -> dict[str, float]:
-        found = {}
-        for name, mean in self._means.items():
-            amount = amounts.get(name, 0)
-            gained, lost = (
-                share(name, amount, each.capacity.get(name, 0)) for each in (destination, source)
-            )
-            found[name] = mean + (gained - lost) / self._nodes[name]
-        return found
+    def _means_after(self, amounts: Amounts, source: NodeUse) -> dict[str, float]:
+        return {
+            name: mean
+            - share(name, amounts.get(name, 0), source.capacity.get(name, 0)) / self._nodes[name]
+            for name, mean in self._means.items()
+        }

@@ -106,7 +106,7 @@ class PlacedRoom:
     def take(self, pod: Pod, amounts: Amounts, source: NodeUse, /) -> None:
         found = self._found
         assert found is not None  # `find` has said so
-        self._ceiling.moved(self._after(found, amounts), amounts, source, found)
+        self._ceiling.moved(self._after(found, amounts), amounts, source)
         found.add(amounts)
         self._gone.add(pod)
         self._promised.promise(pod, found.node.name)
@@ -120,7 +120,7 @@ class PlacedRoom:
             ):
                 return False
             after = self._after(destination, amounts)
-            if not self._ceiling.allows(after, amounts, source, destination):
+            if not self._ceiling.allows(after, amounts, source):
                 return False
         if self._fitting is None:
             return True

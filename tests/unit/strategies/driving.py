@@ -9,6 +9,7 @@ from typing import NamedTuple
 from reactive_descheduler.api.changes import Change, Key, On, Wake
 from reactive_descheduler.api.eviction import TAKEN, Candidate, Rejection, Verdict
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.config.corrections import ALL, Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments
 from reactive_descheduler.framework.profile import ProfileView
@@ -60,6 +61,7 @@ def view_of(
     evictor: Mapping[str, object] | None = None,
     corrections: Corrections = ALL,
     now: datetime = NOW,
+    usage: Usage | None = None,
 ) -> ProfileView:
     filters = build_evictor_filter(
         DefaultEvictorArguments.read({**(evictor or {})}),
@@ -67,21 +69,21 @@ def view_of(
         corrections=corrections,
     )
     ready = {node.name: node for node in lister.nodes() if node.ready}
-    return ProfileView(filters, lister, ready if len(ready) > 1 else {}, now)
+    return ProfileView(filters, lister, ready if len(ready) > 1 else {}, now, usage)
 
 
 def sweep(
     strategy: Strategy, seen: ProfileView, answer: Callable[[Candidate], Verdict] = lambda _: TAKEN
 ) -> Said:
-    return _drive(strategy.sweep(seen), seen, answer)
+    return drive(strategy.sweep(seen), seen, answer)
 
 
-def evaluate(strategy: Strategy, seen: ProfileView, uid: str) -> Said:
-    key = Key(0, strategy.NAME, (uid,))
-    return _drive(strategy.evaluate(seen, key), seen, lambda _: TAKEN)
+def evaluate(strategy: Strategy, seen: ProfileView, *unit: str) -> Said:
+    key = Key(0, strategy.NAME, unit)
+    return drive(strategy.evaluate(seen, key), seen, lambda _: TAKEN)
 
 
-def _drive(
+def drive(
     evaluation: Evaluation, seen: ProfileView, answer: Callable[[Candidate], Verdict]
 ) -> Said:
     said = Said([], [], seen.noted)
@@ -107,19 +109,20 @@ def run(
     evictor: Mapping[str, object] | None = None,
     corrections: Corrections = ALL,
     now: datetime = NOW,
+    usage: Usage | None = None,
 ) -> Said:
     """Sweep a cluster once; and hold the keys, each evaluated alone, to the same candidates."""
     lister = cluster(*manifests)
     strategy = build(name, arguments, evictor=evictor, corrections=corrections)
 
     def look() -> ProfileView:
-        return view_of(lister, evictor=evictor, corrections=corrections, now=now)
+        return view_of(lister, evictor=evictor, corrections=corrections, now=now, usage=usage)
 
     said = sweep(strategy, look())
     alone = [
         candidate
         for key in strategy.keys_of(lister)
-        for candidate in evaluate(strategy, look(), key.unit[0]).candidates
+        for candidate in evaluate(strategy, look(), *key.unit).candidates
     ]
     assert {each.pod.uid: each.reason for each in alone} == {
         each.pod.uid: each.reason for each in reversed(said.candidates)
@@ -129,9 +132,14 @@ def run(
 
 def hits(strategy: Strategy, change: Change, lister: Lister) -> set[str]:
     """Return the UIDs of the Pods that the strategy's subscriptions look at after a change."""
+    return {unit[0] for unit in units_hit(strategy, change, lister)}
+
+
+def units_hit(strategy: Strategy, change: Change, lister: Lister) -> set[tuple[str, ...]]:
+    """Return the units of the keys that the strategy's subscriptions look at after a change."""
     actions = cluster_events(change)
     return {
-        key.unit[0]
+        key.unit
         for subscription in strategy.EVENTS
         if subscription.action & actions
         for key in strategy.keys_for(subscription.scope, change, lister)

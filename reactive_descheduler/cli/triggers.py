@@ -17,6 +17,9 @@ _SCOPES = {
     "all": "every Pod",
     "node": "the Pods on that node",
     "pod": "that Pod",
+    "owner": "the Pods of its owners",
+    "constraint": "the constraints that count it",
+    "namespaces": "the namespaces that anti-affinity joins",
 }
 
 

@@ -98,10 +98,10 @@ WRONG = {
     ),
     "strategy that is not built": Wrong(
         "validate broken",
-        "RemoveDuplicates",
+        "HighNodeUtilization",
         files={
             "broken": POLICY.replace("deschedule:", "balance:").replace(
-                "RemovePodsViolatingNodeTaints", "RemoveDuplicates"
+                "RemovePodsViolatingNodeTaints", "HighNodeUtilization"
             )
         },
     ),

@@ -24,6 +24,9 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TAINTS = "RemovePodsViolatingNodeTaints"
 RESTARTS = "RemovePodsHavingTooManyRestarts"
 AFFINITY = "RemovePodsViolatingNodeAffinity"
+DUPLICATES = "RemoveDuplicates"
+LOW = "LowNodeUtilization"
+HIGH = "HighNodeUtilization"
 
 
 def policy(
@@ -37,10 +40,14 @@ def policy(
     ]
     if evictor is not None:
         configured.append({"name": "DefaultEvictor", "args": evictor})
+    enabled: dict[str, list[str]] = {}
+    for name in strategies:
+        (phase,) = PLUGINS[name].extension_points
+        enabled.setdefault(phase, []).append(name)
     profile = {
         "name": "p",
         "pluginConfig": configured,
-        "plugins": {"deschedule": {"enabled": list(strategies)}},
+        "plugins": {phase: {"enabled": names} for phase, names in enabled.items()},
     }
     return {
         "apiVersion": "descheduler/v1alpha2",
@@ -175,6 +182,120 @@ CASES = (
         ],
         upstream=[],
         ours=["covered"],
+    ),
+    Case(
+        "protected-duplicates-count",
+        Correction.DUPLICATES_COUNTING,
+        policy({DUPLICATES: {}}),
+        [
+            make_node("n1"),
+            OTHER,
+            *(make_pod(name, node="n1") for name in "ab"),
+            *(make_pod(name, node="n2", priority=2_000_000_000) for name in "cd"),
+        ],
+        upstream=["b"],
+        ours=[],
+    ),
+    Case(
+        "others-go-for-protected-duplicates",
+        Correction.DUPLICATES_COUNTING,
+        policy({DUPLICATES: {}}),
+        [
+            make_node("n1"),
+            OTHER,
+            make_pod("a", node="n1"),
+            *(make_pod(name, node="n1", priority=2_000_000_000) for name in "bcd"),
+        ],
+        upstream=[],
+        ours=["a"],
+    ),
+    Case(
+        "duplicates-stay-where-the-emptier-node-is-full",
+        Correction.DUPLICATES_ROOM,
+        policy({DUPLICATES: {}}),
+        [
+            make_node("n1"),
+            make_node("n2", allocatable={"cpu": "1", "memory": "8Gi", "pods": "110"}),
+            *(make_pod(name, node="n1", requests={"cpu": "2"}) for name in "ab"),
+        ],
+        upstream=["b"],
+        ours=[],
+    ),
+    Case(
+        "duplicates-are-not-spread-over-cordoned-nodes",
+        Correction.DUPLICATES_ROOM,
+        policy({DUPLICATES: {}}),
+        [
+            make_node("n1"),
+            OTHER,
+            make_node("n3", unschedulable=True),
+            *(make_pod(name, node="n1") for name in "abc"),
+        ],
+        upstream=["b", "c"],
+        ours=["c"],
+    ),
+    Case(
+        "a-soft-taint-keeps-nobody-away",
+        Correction.UTILIZATION_TOLERATIONS,
+        policy({LOW: {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}}),
+        [
+            make_node("n1"),
+            make_node("n2", taints=[taint("spare", effect="PreferNoSchedule")]),
+            *(make_pod(name, node="n1", requests={"cpu": "1200m"}) for name in "ab"),
+        ],
+        upstream=[],
+        ours=["a", "b"],
+    ),
+    Case(
+        "one-toleration-for-two-taints",
+        Correction.UTILIZATION_TOLERATIONS,
+        policy({HIGH: {"thresholds": {"cpu": 20}}}),
+        [
+            make_node("n1"),
+            make_node("n2", taints=[taint("a"), taint("b")]),
+            make_pod("x", node="n1", tolerations=[{"operator": "Exists"}]),
+            make_pod("y", node="n2", requests={"cpu": "1"}),
+        ],
+        upstream=[],
+        ours=["x"],
+    ),
+    Case(
+        "too-big-for-any-node-under-the-target",
+        Correction.UTILIZATION_PLACEMENT,
+        policy({LOW: {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}}),
+        [make_node("n1"), OTHER, make_pod("big", node="n1", requests={"cpu": "2400m"})],
+        upstream=["big"],
+        ours=[],
+    ),
+    Case(
+        "what-is-left-is-left-in-pieces",
+        Correction.UTILIZATION_PLACEMENT,
+        policy({HIGH: {"thresholds": {"cpu": 20}}}),
+        [
+            make_node("n1"),
+            OTHER,
+            make_node("n3"),
+            make_pod("a", node="n1", requests={"cpu": "600m"}),
+            *(
+                make_pod(f"on-{name}", node=name, requests={"cpu": "3500m"})
+                for name in ("n2", "n3")
+            ),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "cpu-has-no-threshold-and-is-used-up",
+        Correction.UTILIZATION_RESOURCES,
+        policy({LOW: {"thresholds": {"memory": 30}, "targetThresholds": {"memory": 60}}}),
+        [
+            make_node("n1"),
+            OTHER,
+            *(make_pod(name, node="n1", requests={"memory": "3Gi"}) for name in "ab"),
+            make_pod("c", node="n2", requests={"cpu": "4"}),
+        ],
+        upstream=[],
+        ours=["a", "b"],
     ),
 )
 

@@ -57,13 +57,14 @@ class HighNodeUtilization(NodeUtilization):
         under = [use for use in uses if is_under(use.shares, self._low)]
         cold = {use.node.name for use in under}
         rest = [use for use in uses if use.node.name not in cold and not use.node.unschedulable]
+        full = dict.fromkeys(self._low, 100.0)
         return Sorted(
             sources=sorted(under, key=lambda use: use.weight),
             destinations=sorted(
                 rest, key=lambda use: -max(use.shares.get(name, 0.0) for name in self._low)
             ),
-            high=dict.fromkeys(self._low, 100.0),
-            ceiling=FixedCeiling(dict.fromkeys(self.counted, 100.0)),
+            high=full,
+            ceiling=FixedCeiling(full),
             why_not=self._why_not(len(under), len(rest)),
         )
 

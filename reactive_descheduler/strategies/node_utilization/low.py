@@ -78,8 +78,7 @@ class LowNodeUtilization(NodeUtilization):
 
     def _bounds(self, uses: Sequence[NodeUse]) -> tuple[Shares, Shares, Ceiling]:
         if not self._deviates:
-            full = dict.fromkeys(self.counted, 100.0)
-            return self._low, self._high, FixedCeiling({**full, **self._high})
+            return self._low, self._high, FixedCeiling(self._high)
         means, nodes = mean_shares(uses, self._named)
         low = {name: clamped(means[name] - self._low[name]) for name in means}
         high = {name: clamped(means[name] + self._high[name]) for name in means}

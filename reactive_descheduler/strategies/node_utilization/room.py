@@ -75,20 +75,31 @@ class PlacedRoom:
         ceiling: Ceiling,
         *,
         names: Iterable[str],
+        total: SumRoom,
         fitting: Fitting | None,
         lister: Lister,
     ) -> None:
-        """`names`: the resources that count. `fitting` None: other nodes' fit is not looked at."""
+        """Make room.
+
+        Args:
+            destinations: in the order in which they are tried.
+            ceiling: up to where each may be used.
+            names: the resources that this is said of.
+            total: what ends all, beside; see the correction utilizationResources.
+            fitting: None where what fits other nodes is not looked at.
+            lister: the state at the start.
+        """
         self._destinations = destinations
         self._ceiling = ceiling
         self._names = tuple(names)
+        self._total = total
         self._fitting = fitting
         self._lister, self._gone, self._promised = lister.fork()
         self._tried: dict[tuple[object, ...], int] = {}
         self._found: NodeUse | None = None
 
     def open(self) -> bool:
-        return bool(self._destinations)
+        return self._total.open()
 
     def find(self, pod: Pod, amounts: Amounts | None, source: NodeUse, /) -> Finding:
         used = tuple(amounts.items()) if amounts is not None else ()
@@ -108,6 +119,7 @@ class PlacedRoom:
         assert found is not None  # `find` has said so
         self._ceiling.moved(self._after(found, amounts), amounts, source)
         found.add(amounts)
+        self._total.take(pod, amounts, source)
         self._gone.add(pod)
         self._promised.promise(pod, found.node.name)
 

@@ -209,10 +209,12 @@ class NodeUtilization(ABC):
                 amounts = reading.of_pod(promised)
                 if isinstance(amounts, Mapping):
                     destination.add(amounts)
+        unnamed = [name for name in self.counted if name not in self._named]
         return PlacedRoom(
             found.destinations,
             found.ceiling,
-            names=self.counted,
+            names=self._named,
+            total=SumRoom(found.destinations, found.high, unnamed),
             fitting=self._fitting,
             lister=view.lister,
         )

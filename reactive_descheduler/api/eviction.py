@@ -104,6 +104,8 @@ class Answer(StrEnum):
 
     EVICTED = "evicted"
     DRY_RUN = "dry-run"
+    BACKGROUND = "background"
+    """429 of a webhook that has taken the eviction over and finishes it by itself (KEP 1397)."""
     OBSERVED = "observed"
     """Nothing was sent, for the strategy only observes."""
     NOT_FOUND = "not-found"

@@ -8,7 +8,15 @@ from typing import Protocol
 from reactive_descheduler.api.eviction import Answer, Decision, EvictionOutcome
 from reactive_descheduler.api.pod import Pod
 
-_NO_FAILURE = frozenset({Answer.EVICTED, Answer.DRY_RUN, Answer.OBSERVED, Answer.UNKNOWN})
+_NO_FAILURE = frozenset(
+    {
+        Answer.EVICTED,
+        Answer.DRY_RUN,
+        Answer.OBSERVED,
+        Answer.BACKGROUND,
+        Answer.UNKNOWN,
+    }
+)
 
 
 class PodEvents(Protocol):

@@ -15,10 +15,11 @@ from reactive_descheduler.api.eviction import (
     Stay,
 )
 from reactive_descheduler.controller.parking import Evaluated
+from reactive_descheduler.evictor.background import Ended
 from reactive_descheduler.evictor.queue import Queued
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.observability.hooks import Hooks
-from reactive_descheduler.observability.metrics import Metrics
+from reactive_descheduler.observability.metrics import Metrics, Result
 
 
 class Reporter:
@@ -66,6 +67,17 @@ class Reporter:
 
     def answered(self, outcome: EvictionOutcome) -> None:
         self._hooks.on_outcome(outcome)
+
+    def ended(self, ended: Ended) -> None:
+        """Count a background eviction that is over: a second time, as upstream does."""
+        candidate = ended.candidate
+        self._metrics.count_eviction(
+            Result.SUCCESS if ended.success else Result.ERROR,
+            strategy=candidate.key.strategy,
+            profile=self._profile_names[candidate.key.profile],
+            namespace=candidate.pod.namespace,
+            node=candidate.pod.node_name,
+        )
 
     def _decide(
         self,

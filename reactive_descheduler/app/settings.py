@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reactive_descheduler.config.corrections import Corrections
+from reactive_descheduler.config.feature_gates import FeatureGates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class RunSettings:
     """One full pass, then exit."""
     descheduling_interval: timedelta | None = None
     """None: the daemon with the policy's own `resync`. 0: as `once`. Above: it sets `resync`."""
+    feature_gates: FeatureGates = frozenset()
     corrections: Corrections | None = None
     """None: as the policy says."""
     bind_address: str = "0.0.0.0"

@@ -13,6 +13,7 @@ from reactive_descheduler.cli.group import Option
 
 if TYPE_CHECKING:
     from reactive_descheduler.config.corrections import Corrections
+    from reactive_descheduler.config.feature_gates import FeatureGates
 
 STDIN = "-"
 
@@ -74,6 +75,34 @@ corrections_option = click.option(
     type=CorrectionsType(),
     metavar="all|none|NAME,...",
     help="Where to differ from upstream; goes before the policy's own setting.",
+)
+
+
+class FeatureGatesType(click.ParamType["FeatureGates"]):
+    """Names with true or false, with commas between."""
+
+    name = "feature gates"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> FeatureGates:
+        from reactive_descheduler.config.feature_gates import parse_feature_gates
+
+        if isinstance(value, frozenset):
+            return value
+        try:
+            return parse_feature_gates(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+feature_gates_option = click.option(
+    "--feature-gates",
+    cls=Option,
+    type=FeatureGatesType(),
+    default="",
+    metavar="NAME=BOOL,...",
+    help="Upstream's feature gates; there is EvictionsInBackground, off by default.",
 )
 
 

@@ -10,11 +10,16 @@ import click
 
 from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.cli.group import Command, Option, switch, variable
-from reactive_descheduler.cli.options import corrections_option, policy_file_option
+from reactive_descheduler.cli.options import (
+    corrections_option,
+    feature_gates_option,
+    policy_file_option,
+)
 
 if TYPE_CHECKING:
     from reactive_descheduler.app.pass_driver import PassReport
     from reactive_descheduler.config.corrections import Corrections
+    from reactive_descheduler.config.feature_gates import FeatureGates
 
 
 class DurationType(click.ParamType[timedelta]):
@@ -85,6 +90,7 @@ def _no_election(_: click.Context, parameter: click.Parameter, value: bool) -> N
     " --once.",
 )
 @corrections_option
+@feature_gates_option
 @click.option(
     "--bind-address",
     cls=Option,
@@ -153,6 +159,7 @@ def command(
     once: bool,
     descheduling_interval: timedelta | None,
     corrections: Corrections | None,
+    feature_gates: FeatureGates,
     bind_address: str,
     secure_port: int,
     tls_cert_file: str,
@@ -186,6 +193,7 @@ def command(
         once=once,
         descheduling_interval=descheduling_interval,
         corrections=corrections,
+        feature_gates=feature_gates,
         bind_address=bind_address,
         secure_port=secure_port,
         tls_cert_file=tls_cert_file,
@@ -210,6 +218,7 @@ def _judged(report: PassReport) -> ExitCode:
         "Pass ended",
         evicted=len(report.evicted),
         refused=len(report.refused),
+        in_background=len(report.in_background),
         held=len(report.held),
         rejected=len(report.rejected),
         failed_strategies=[each.strategy for each in report.failed],

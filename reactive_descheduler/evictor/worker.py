@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome
+from reactive_descheduler.evictor.background import is_evacuation
 from reactive_descheduler.kit.clock import Clock
 
 REQUESTED_BY = "sigs.k8s.io/descheduler"
@@ -44,6 +45,8 @@ class WorkerSettings(NamedTuple):
     profile_names: tuple[str, ...]
     observing: frozenset[str] = frozenset()
     """Strategies in mode `observe`."""
+    in_background: bool = False
+    """The feature gate EvictionsInBackground."""
 
 
 class EvictionWorker:
@@ -84,9 +87,14 @@ class EvictionWorker:
                 "reason": f"triggered by {profile}/{candidate.key.strategy}: {candidate.reason}",
             },
         )
+        taken_over = (
+            self._settings.in_background
+            and pod.active
+            and is_evacuation(pod, answer.status, answer.message)
+        )
         return EvictionOutcome(
             candidate,
-            answer.answer,
+            Answer.BACKGROUND if taken_over else answer.answer,
             answer.status,
             answer.message,
             answer.retry_after,

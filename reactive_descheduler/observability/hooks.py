@@ -25,6 +25,11 @@ _PASSING = frozenset(
     }
 )
 """Answers that are part of the day's work: the Pod went by itself, or the time has not come."""
+_RESULTS = {
+    Answer.EVICTED: Result.SUCCESS,
+    Answer.DRY_RUN: Result.SUCCESS,
+    Answer.BACKGROUND: Result.BACKGROUND,
+}
 _LIMITS = (Result.TOTAL_LIMIT, Result.NODE_LIMIT, Result.NAMESPACE_LIMIT)
 
 ProfileName = Callable[[int], str]
@@ -123,7 +128,7 @@ class MetricsHook:
         if answer in (Answer.UNKNOWN, Answer.OBSERVED):
             return  # counted when it is known what became of it; nothing becomes of an observation
         self._metrics.count_eviction(
-            Result.SUCCESS if answer in (Answer.EVICTED, Answer.DRY_RUN) else Result.ERROR,
+            _RESULTS.get(answer, Result.ERROR),
             strategy=strategy,
             profile=self._profile_name(outcome.candidate.key.profile),
             namespace=pod.namespace,
@@ -206,6 +211,8 @@ class LogHook:
             self._log.info("Evicted pod", **fields)
         elif answer is Answer.DRY_RUN:
             self._log.info("Evicted pod in dry run mode", **fields)
+        elif answer is Answer.BACKGROUND:
+            self._log.info("Eviction goes on in the background", **fields)
         elif answer is Answer.OBSERVED:
             self._log.info("Pod would be evicted, but the strategy only observes", **fields)
         else:

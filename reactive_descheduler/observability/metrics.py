@@ -49,6 +49,7 @@ class Result(StrEnum):
 
     SUCCESS = "success"
     ERROR = "error"
+    BACKGROUND = "background"
     TOTAL_LIMIT = "maximum number of evicted pods per a descheduling cycle reached"
     NODE_LIMIT = "maximum number of evicted pods per node reached"
     NAMESPACE_LIMIT = "maximum number of evicted pods per namespace reached"

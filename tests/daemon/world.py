@@ -19,6 +19,7 @@ from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.client.credentials import Target
 from reactive_descheduler.client.events import Regarding
 from reactive_descheduler.client.kube import connect
+from reactive_descheduler.config.feature_gates import FeatureGates
 from reactive_descheduler.kit.clock import LoopClock
 from reactive_descheduler.sandbox.client import ApiClient
 from reactive_descheduler.sandbox.cluster import SandboxCluster, running_sandbox
@@ -189,6 +190,7 @@ async def world(
     faults: Iterable[Fault] = (),
     dry_run: bool = False,
     grace_period: float = 25.0,
+    feature_gates: FeatureGates = frozenset(),
     own_pod: Regarding | None = None,
 ) -> AsyncIterator[World]:
     """Run the daemon until the block ends; it is stopped in good order."""
@@ -204,7 +206,10 @@ async def world(
         async with await connect(source=Here(cluster.url), clock=clock) as connection:
             daemon = Daemon(
                 RunSettings(
-                    policy_config_file="policy.yaml", dry_run=dry_run, grace_period=grace_period
+                    policy_config_file="policy.yaml",
+                    dry_run=dry_run,
+                    grace_period=grace_period,
+                    feature_gates=feature_gates,
                 ),
                 loaded,
                 connection,

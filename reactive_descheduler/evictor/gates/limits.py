@@ -7,7 +7,7 @@ sliding window. `PassLimits` counts as upstream does, for `plan`, `--once` and t
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import ClassVar, NamedTuple
 
@@ -55,17 +55,28 @@ def _scopes(limits: Limits, pod: Pod) -> tuple[_Scope, ...]:
     return tuple(scopes)
 
 
+Outstanding = Callable[[tuple[str, ...]], int]
+"""Returns how many evictions go on in the background under a limit; they count besides."""
+
+
+def _none(_key: tuple[str, ...]) -> int:
+    return 0
+
+
 class PassLimits:
     """Upstream's counting: evictions of one pass, over all profiles and strategies."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, in_background: Outstanding = _none) -> None:
         self._limits = limits._replace(per_workload=None)
+        self._in_background = in_background
         self._counts: Counter[tuple[str, ...]] = Counter()
 
     def check(self, pod: Pod) -> tuple[Held, Stop] | None:
         """Return which limit holds the Pod, and where the strategy has to stop."""
         for scope in _scopes(self._limits, pod):
-            if scope.limit is not None and self._counts[scope.key] + 1 > scope.limit:
+            if scope.limit is None:
+                continue
+            if self._counts[scope.key] + self._in_background(scope.key) + 1 > scope.limit:
                 reason = f"{scope.reached} ({scope.limit})"
                 return Held("limits", reason, (Never(pod.uid),)), scope.stop
         return None
@@ -87,8 +98,11 @@ class LimitsGate(OpenGate):
 
     NAME: ClassVar[str] = "limits"
 
-    def __init__(self, limits: Limits, *, window: timedelta) -> None:
+    def __init__(
+        self, limits: Limits, *, window: timedelta, in_background: Outstanding = _none
+    ) -> None:
         self._limits = limits
+        self._in_background = in_background
         self._window = window
         self._permits: deque[_Permit] = deque()
         self._counts: Counter[tuple[str, ...]] = Counter()
@@ -101,7 +115,9 @@ class LimitsGate(OpenGate):
     def check(self, candidate: Candidate, now: datetime, /) -> Held | None:
         self._expire(now)
         for scope in _scopes(self._limits, candidate.pod):
-            if scope.limit is not None and self._counts[scope.key] + 1 > scope.limit:
+            if scope.limit is None:
+                continue
+            if self._counts[scope.key] + self._in_background(scope.key) + 1 > scope.limit:
                 window = f"{self._window.total_seconds():g} s"
                 reason = f"{scope.reached} ({scope.limit} in {window})"
                 freed = On(Action.LIMIT_FREED, None)

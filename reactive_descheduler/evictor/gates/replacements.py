@@ -16,7 +16,7 @@ from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome
 from reactive_descheduler.api.pod import Pod, controller
 from reactive_descheduler.framework.gate import OpenGate
 
-_GOING = frozenset({Answer.EVICTED, Answer.UNKNOWN})
+_GOING = frozenset({Answer.EVICTED, Answer.UNKNOWN, Answer.BACKGROUND})
 _REPLACE_NOTHING = frozenset({"Job", "Node"})
 """Kinds of owners that need not make a new Pod for one that went."""
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
 from reactive_descheduler.api.eviction import Candidate, Cause
+from reactive_descheduler.app.booking import rooms_of
 from reactive_descheduler.app.policy import urgencies, usage_sources
 from reactive_descheduler.app.reporting import Reporter
 from reactive_descheduler.cache.informer import Informer
@@ -28,6 +29,7 @@ from reactive_descheduler.evictor.assumed import Assumed
 from reactive_descheduler.evictor.causes import Causes
 from reactive_descheduler.evictor.dispatcher import Dispatcher, pool_size
 from reactive_descheduler.evictor.gates import ORDER
+from reactive_descheduler.evictor.gates.booking import BookingGate
 from reactive_descheduler.evictor.gates.bucket import BucketGate
 from reactive_descheduler.evictor.gates.clock import ClockGate
 from reactive_descheduler.evictor.gates.lane import LaneGate
@@ -89,6 +91,7 @@ class Gates:
     lane: LaneGate
     limits: LimitsGate
     replacements: ReplacementsGate
+    booking: BookingGate
     bucket: BucketGate
 
     def ordered(self) -> tuple[Gate, ...]:
@@ -157,6 +160,10 @@ class Core:
         self.dispatcher.on_jump(by)
         self.bus.look_at_everything(low=True)
 
+    def end_promises(self) -> None:
+        """Let others have the room that was promised for too long."""
+        self.bus.wake(self.gates.booking.expire(self.clock.now()))
+
     def confirm(self, uid: str) -> None:
         """A look-up told that a Pod assumed going is: assume it until the watch shows it too."""
         self.dispatcher.confirm(uid)
@@ -166,6 +173,7 @@ class Core:
         """A look-up told that a Pod assumed going stays: assume no longer."""
         self.assumed.drop(uid)
         self.dispatcher.wake(self.gates.replacements.stays(uid))
+        self.bus.wake(self.gates.booking.stays(uid))
         self.dispatcher.wake(self.gates.lane.resolved(uid))
         if key is not None:
             self.bus.look_again(key)
@@ -203,7 +211,11 @@ def build_core(
     )
     _configure(kept, policy, strategies, debounces)
     assumed.counts_again = lambda uid: bus.counts_again(uid)
-    lister, live = Lister(store), Lister(store, assumed.pods)
+    lister, live = Lister(store), Lister(store, assumed.pods, gates.booking.promised)
+    rooms = rooms_of(policy)
+    gates.booking.reconfigure(
+        None if rooms is None else lambda candidate: rooms.of(candidate, live)
+    )
     cycle = CycleNodes(policy.node_selector, {node.name: node for node in store.nodes()})
     queue: DelayQueue[Item] = DelayQueue(clock)
     parking = Parking()
@@ -321,6 +333,7 @@ def _enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
         ),
         limits=LimitsGate(_limits(policy), window=settings.limits.window),
         replacements=ReplacementsGate(timeout=settings.pacing.timeout),
+        booking=BookingGate(timeout=settings.pacing.timeout),
         bucket=BucketGate(bucket, clock=clock, adaptive=settings.rate_limit.adaptive),
     )
     return Enduring(
@@ -368,6 +381,7 @@ def _configure(
     gates.limits.reconfigure(_limits(policy), window=settings.limits.window)
     gates.reported.reconfigure(settings.observing)
     gates.replacements.timeout = settings.pacing.timeout
+    gates.booking.timeout = settings.pacing.timeout
     gates.bucket.adaptive = rate.adaptive
 
 

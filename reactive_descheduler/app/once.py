@@ -23,6 +23,7 @@ from reactive_descheduler.api.eviction import (
     Stop,
     Verdict,
 )
+from reactive_descheduler.app.booking import rooms_of
 from reactive_descheduler.app.core import Core
 from reactive_descheduler.app.pass_driver import PassLedger, PassReport, Refusal
 from reactive_descheduler.app.policy import pass_limits
@@ -91,11 +92,14 @@ class OnePass:
         """
         core, now = self._core, self._clock.now()
         ledger = PassLedger(
+            core.profiles,
+            lister=Lister(core.store),
             now=now,
             limits=pass_limits(core.policy),
             one_offer=Correction.ONE_OFFER_PER_PASS in core.policy.corrections,
             shown_going=None,
             observing=core.policy.reactive.observing,
+            rooms=rooms_of(core.policy),
         )
         said_so_far = full_pass(
             views(
@@ -104,6 +108,7 @@ class OnePass:
                 nodes=core.cycle,
                 now=now,
                 gone=ledger.gone,
+                promised=ledger.promised,
                 usage=core.usage if core.usage.sources else None,
             )
         )
@@ -121,7 +126,11 @@ class OnePass:
                     self._hooks.on_outcome(await core.worker.evict(said))
                 if verdict is None:
                     verdict = await self._ask(ledger, said)
-                self._tell(said, verdict.why)
+                    self._tell(said, verdict.why)
+                elif isinstance(verdict.why, Rejection):
+                    self._tell_stays(verdict.why)
+                else:
+                    self._tell(said, verdict.why)
             else:
                 ledger.note(said)
                 if isinstance(said, Rejection):

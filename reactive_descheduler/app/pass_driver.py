@@ -25,13 +25,16 @@ from reactive_descheduler.api.eviction import (
 )
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.app.booking import PassBooking
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.promised import PromisedPods
 from reactive_descheduler.cache.store import Store
 from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.controller.full_pass import full_pass, views
 from reactive_descheduler.evictor.gates.limits import PassLimits
 from reactive_descheduler.framework.profile import Profile
+from reactive_descheduler.framework.rooms import Rooms
 
 _NOT_TAKEN = Verdict(taken=False)
 
@@ -88,6 +91,7 @@ def run_pass(
     ask: Ask,
     one_offer: bool,
     observing: frozenset[str] = frozenset(),
+    rooms: Rooms | None = None,
     usage: Usage | None = None,
 ) -> PassReport:
     """Run one full pass and return what became of it.
@@ -99,17 +103,29 @@ def run_pass(
         ask: only asked for candidates that no limit holds.
         one_offer: the correction oneOfferPerPass.
         observing: strategies in mode `observe`.
+        rooms: where what is taken is promised room; the correction booking.
         usage: measured usage, where the policy configures a source of it.
     """
     ledger = PassLedger(
+        profiles,
+        lister=Lister(store),
         now=now,
         limits=limits,
         one_offer=one_offer,
         shown_going=None if one_offer else store,
         observing=observing,
+        rooms=rooms,
     )
     said_so_far = full_pass(
-        views(profiles, lister=Lister(store), nodes=nodes, now=now, gone=ledger.gone, usage=usage)
+        views(
+            profiles,
+            lister=Lister(store),
+            nodes=nodes,
+            now=now,
+            gone=ledger.gone,
+            promised=ledger.promised,
+            usage=usage,
+        )
     )
     verdict: Verdict | None = None
     while True:
@@ -132,17 +148,28 @@ class PassLedger:
 
     def __init__(
         self,
+        profiles: Sequence[Profile],
         *,
+        lister: Lister,
         now: datetime,
         limits: PassLimits,
         one_offer: bool,
         shown_going: Store | None,
         observing: frozenset[str] = frozenset(),
+        rooms: Rooms | None = None,
     ) -> None:
         """`shown_going`: where Pods that are taken become terminating, as upstream's cache shows
         them; None: they count as gone."""
         self.report = PassReport()
         self.gone = GonePods()
+        self.promised = PromisedPods()
+        self._booking = PassBooking(
+            rooms,
+            profiles,
+            promised=self.promised,
+            lister=lister.less(self.gone, self.promised),
+            now=now,
+        )
         self._shown_going = shown_going
         self._now = now
         self._limits = limits
@@ -160,6 +187,10 @@ class PassLedger:
             return TAKEN
         if self._one_offer and pod.uid in self._offered:
             return _NOT_TAKEN
+        refused = self._booking.refuses(candidate)
+        if refused is not None:
+            self.report.rejected.append(refused)
+            return Verdict(taken=False, why=refused)
         self._offered.add(pod.uid)
         limited = self._limits.check(pod)
         if limited is not None:
@@ -185,6 +216,7 @@ class PassLedger:
         pod = candidate.pod
         self._limits.count(pod)
         self.report.evicted.append(candidate)
+        self._booking.promise(candidate)
         self._mark(pod)
         return TAKEN
 

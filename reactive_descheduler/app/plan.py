@@ -14,6 +14,7 @@ from reactive_descheduler.api.changes import At
 from reactive_descheduler.api.errors import SnapshotError
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
 from reactive_descheduler.api.pod import workload
+from reactive_descheduler.app.booking import rooms_of
 from reactive_descheduler.app.pass_driver import PassReport, Refusal, run_pass
 from reactive_descheduler.app.policy import (
     in_tree_registry,
@@ -171,6 +172,7 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
         limits=pass_limits(policy),
         ask=budgets.ask,
         one_offer=Correction.ONE_OFFER_PER_PASS in policy.corrections,
+        rooms=rooms_of(policy),
         observing=policy.reactive.observing,
     )
     return Plan(

@@ -57,14 +57,14 @@ class Lister:
         """Moves when a node comes, goes or differs; not with heartbeats, nor with Pods."""
         return self._store.nodes_version
 
-    def less(self, gone: GonePods, promised: PromisedPods = _NONE_PROMISED) -> Lister:
+    def less(self, gone: GonePods, promised: PromisedPods | None = None) -> Lister:
         """Return the same face with these Pods taken as gone, now and as `gone` goes on changing;
         so with `promised`.
 
         Costs in proportion to `gone`, whatever the size of the cluster. Pods that the store no
         longer has are no matter.
         """
-        return Lister(self._store, gone, promised)
+        return Lister(self._store, gone, _NONE_PROMISED if promised is None else promised)
 
     def fork(self) -> tuple[Lister, GonePods, PromisedPods]:
         """Return the same face over copies of what is gone and promised, to reckon on with."""
@@ -140,6 +140,10 @@ class Lister:
     def promised(self) -> Collection[Pod]:
         """Return the Pods to which room is promised, each on the node where."""
         return self._promised.all()
+
+    def has_promise(self, uid: str) -> bool:
+        """Say whether room is promised to this Pod: it does not stand in its own way."""
+        return uid in self._promised
 
     def promised_on(self, node_name: str) -> Sequence[Pod]:
         return self._promised.on(node_name)

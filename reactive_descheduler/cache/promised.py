@@ -38,6 +38,9 @@ class PromisedPods:
             del self._by_node[pod.node_name]
         return pod
 
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._pods
+
     def all(self) -> Collection[Pod]:
         return self._pods.values()
 

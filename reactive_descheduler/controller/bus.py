@@ -17,6 +17,7 @@ from typing import NamedTuple
 import structlog
 
 from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
+from reactive_descheduler.api.meta import Ref
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, Shape
 from reactive_descheduler.api.scheduling.fit import shape_misfit
@@ -160,7 +161,9 @@ class EventBus:
         """Wake whatever waits for these: parked keys and held candidates."""
         events = list(events)
         for event in events:
-            self._wake_parked(self._parking.woken(event.action, (event.ref,), lambda _shape: True))
+            self._wake_parked(
+                self._parking.woken(event.action, (event.ref,), self._takes(event.ref))
+            )
         self._wake_held(events)
 
     def look_again(self, key: Key) -> None:
@@ -294,6 +297,13 @@ class EventBus:
                 names.add(side.name)
             elif isinstance(side, Pod) and side.node_name:
                 names.add(side.node_name)
+        return self._some_takes(names)
+
+    def _takes(self, ref: Ref) -> Callable[[Shape], bool]:
+        """Return whether a Pod of a shape may fit the node on which a gate let room go."""
+        return self._some_takes((ref[2],) if ref[0] == "Node" else ())
+
+    def _some_takes(self, names: Iterable[str]) -> Callable[[Shape], bool]:
         nodes = [node for name in names if (node := self._lister.node(name)) is not None]
 
         def fits(shape: Shape) -> bool:

@@ -90,6 +90,7 @@ class Dispatcher:
         self._closing = _overriding("closed", self._gates)
         self._checking = _overriding("check", self._gates)
         self._rejecting = tuple(gate for gate in self._checking if gate.REJECTS)
+        self._starting = _overriding("sent", self._gates)
         self._watching = _overriding("on_change", self._gates)
         self._learning = _overriding("on_outcome", self._gates)
         self._assumed = assumed
@@ -230,6 +231,8 @@ class Dispatcher:
                 self._queue.drop(entry)
                 self._look_again(candidate.key)
                 continue
+            for gate in self._starting:
+                gate.sent(candidate, now)
             self._queue.start(entry)
             self._assumed.start(candidate.pod)
             self._observer.sent(entry)

@@ -99,9 +99,9 @@ class Fitting:
             freed |= Action.POD_LABELS
         if lister.promised():
             freed |= Action.REPLACED
-        wanted = shape(pod)
-        far = tuple(self._far_wakes(pod, lister))
-        return (On(Action.NODE_ADDED | NODE_FIT, None, wanted), On(freed, None, wanted), *far)
+        less = On(freed, None, shape(pod))
+        others = (less, *self._far_wakes(pod, lister))
+        return (On(Action.NODE_ADDED | NODE_FIT, None, shape(pod)), *others)
 
     def own_room_wake(self, pod: Pod, node: Node) -> On:
         """Return what could let a Pod fit its own node again, beside what could make room.
@@ -132,6 +132,7 @@ class Fitting:
             apart = bool(template.anti_affinity)
         return (
             apart
+            or lister.has_promise(pod.uid)
             or (rules.host_ports and bool(template.host_ports))
             or (rules.volumes and bool(template.claims))
             or (rules.spread and bool(spreads(template, HARD)))

@@ -28,6 +28,9 @@ class Gate(Protocol):
     def take(self, candidate: Candidate, now: datetime, /) -> None:
         """Take the permit. All checks passed just before, so it cannot fail."""
 
+    def sent(self, candidate: Candidate, now: datetime, /) -> None:
+        """The candidate stood the last look, and its request starts now."""
+
     def give_back(self, candidate: Candidate, now: datetime, /) -> None:
         """Give the permit back: nothing was sent."""
 
@@ -59,6 +62,9 @@ class OpenGate:
         return None
 
     def take(self, candidate: Candidate, now: datetime, /) -> None:
+        return None
+
+    def sent(self, candidate: Candidate, now: datetime, /) -> None:
         return None
 
     def give_back(self, candidate: Candidate, now: datetime, /) -> None:

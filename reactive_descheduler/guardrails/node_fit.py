@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import ClassVar
 
 from reactive_descheduler.api.changes import Never, On
@@ -13,6 +13,7 @@ from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules
 from reactive_descheduler.api.selectors import Requirements, SelectorError, parse_selector
 from reactive_descheduler.framework.filter import Reading
 from reactive_descheduler.framework.fitting import Fitting
+from reactive_descheduler.framework.rooms import targets
 
 
 class NodeFit:
@@ -48,11 +49,5 @@ class NodeFit:
         return self._fitting.loss_wakes(pod, witness, reading.lister)
 
     def _witness(self, pod: Pod, reading: Reading) -> Node | None:
-        return self._fitting.elsewhere(pod, self._nodes(reading), reading.lister)
-
-    def _nodes(self, reading: Reading) -> Iterator[Node]:
-        return (
-            node
-            for node in reading.lister.nodes()
-            if node.ready and self._selector.matches(node.labels)
-        )
+        nodes = targets(reading.lister, self._selector)
+        return self._fitting.elsewhere(pod, nodes, reading.lister)

@@ -27,7 +27,6 @@ WAITING = {
     "standby-takes-over": "leader election",
     "pace-eviction-in-background": "feature gates",
     "affinity-preferred-full": "preferredAffinityFits",
-    "dry-run-one-slot": "booking",
 }
 """Cases that need what is not built yet, and what that is."""
 

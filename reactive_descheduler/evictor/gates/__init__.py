@@ -17,5 +17,6 @@ ORDER = (
     "lane",  # its budget has no room, or a request under it is in flight
     "limits",  # too many went in the window
     "replacements",  # holds nobody: keeps what evictions are still waited for
+    "booking",  # holds nobody: promises room to replacements
     "bucket",  # the global rate; asked before all else, taken last
 )

@@ -1,0 +1,60 @@
+"""Where the Pods that are to come in place of evicted ones would find room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from reactive_descheduler.api.eviction import Candidate
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import controller
+from reactive_descheduler.api.scheduling.fit import FitRules
+from reactive_descheduler.api.selectors import Requirements, SelectorError, parse_selector
+from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.config.loaded import LoadedProfile
+from reactive_descheduler.framework.fitting import Fitting
+
+_STAY_PUT = frozenset({"DaemonSet", "Node"})
+"""Kinds of owners whose new Pod comes to the very node of the old one."""
+
+
+def targets(lister: Lister, selector: Requirements) -> Iterator[Node]:
+    """Yield the nodes on which the evictor looks for room; the policy's selector plays no part."""
+    return (node for node in lister.nodes() if node.ready and selector.matches(node.labels))
+
+
+class _Search(NamedTuple):
+    fitting: Fitting
+    selector: Requirements
+
+
+class Rooms:
+    """Finds room for the replacement of a victim: on the first node, by name, that would take it.
+
+    Which node the scheduler will choose is not known; what counts is that two victims never have
+    the same room. Where node fit is on, the evictor's own selector says which nodes are looked at.
+    """
+
+    def __init__(self, profiles: Sequence[LoadedProfile], rules: FitRules) -> None:
+        self._anywhere = _Search(Fitting(rules), Requirements(()))
+        self._searches = {
+            index: _Search(Fitting(rules), _selector(profile.evictor.node_selector))
+            for index, profile in enumerate(profiles)
+            if profile.evictor.node_fit
+        }
+
+    def of(self, candidate: Candidate, lister: Lister) -> Node | None:
+        """Return the node; None if nobody is to come, or no other node would take it now."""
+        pod = candidate.pod
+        owner = controller(pod)
+        if owner is None or owner.kind in _STAY_PUT or not pod.active:
+            return None
+        search = self._searches.get(candidate.key.profile, self._anywhere)
+        return search.fitting.elsewhere(pod, targets(lister, search.selector), lister)
+
+
+def _selector(text: str) -> Requirements:
+    try:
+        return parse_selector(text)
+    except SelectorError:
+        return Requirements(())  # node fit refuses every Pod for it

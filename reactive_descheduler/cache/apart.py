@@ -23,6 +23,7 @@ class ApartIndex:
     def __init__(self) -> None:
         self._pods: dict[Kin, dict[str, None]] = {}
         self._looking_into: dict[str, dict[Kin, None]] = {}
+        self._of_namespace: dict[str, dict[Kin, None]] = {}
 
     def update(self, old: Pod | None, new: Pod | None) -> None:
         """Follow one change of one Pod; both sides have the same UID."""
@@ -38,6 +39,13 @@ class ApartIndex:
         named = self._looking_into.get(namespace, {})
         wide = self._looking_into.get(ANY_NAMESPACE, {})
         return (*named, *(each for each in wide if each not in named)) if wide else tuple(named)
+
+    def namespaces(self) -> Collection[str]:
+        """Return the namespaces of such Pods. A live view."""
+        return self._of_namespace.keys()
+
+    def kins(self, namespace: str) -> Sequence[Kin]:
+        return tuple(self._of_namespace.get(namespace, ()))
 
     def uids(self, of: Kin) -> Collection[str]:
         return self._pods.get(of, {}).keys()
@@ -62,6 +70,7 @@ class ApartIndex:
 
     def _enter(self, of: Kin, uid: str) -> None:
         if of not in self._pods:
+            self._of_namespace.setdefault(of.namespace, {})[of] = None
             for name in namespaces_looked_into(of):
                 self._looking_into.setdefault(name, {})[of] = None
         self._pods.setdefault(of, {})[uid] = None
@@ -72,8 +81,13 @@ class ApartIndex:
         if pods:
             return
         del self._pods[of]
+        _take_out(self._of_namespace, of.namespace, of)
         for name in namespaces_looked_into(of):
-            members = self._looking_into[name]
-            del members[of]
-            if not members:
-                del self._looking_into[name]
+            _take_out(self._looking_into, name, of)
+
+
+def _take_out(groups: dict[str, dict[Kin, None]], name: str, of: Kin) -> None:
+    members = groups[name]
+    del members[of]
+    if not members:
+        del groups[name]

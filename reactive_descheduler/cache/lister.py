@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import TypeVar, cast
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Kin, Pod
+from reactive_descheduler.api.pod import Kin, Pod, PodTemplate
 from reactive_descheduler.api.scheduling.spread import DomainCounts, Spread, is_counted, shifted
 from reactive_descheduler.api.surroundings import (
     Namespace,
@@ -157,6 +157,38 @@ class Lister:
         """Return the active Pods on nodes of one of those."""
         pods = self._store.pods()
         return [pods[uid] for uid in self._store.apart.uids(kin) if uid not in self._gone]
+
+    def apart_namespaces(self) -> Sequence[str]:
+        """Return the namespaces in which Pods on nodes have required anti-affinity, in order."""
+        return sorted(self._store.apart.namespaces())
+
+    def apart_kins(self, namespace: str) -> Sequence[Kin]:
+        """Return which Pods on nodes of a namespace have required anti-affinity."""
+        return self._store.apart.kins(namespace)
+
+    def joined_namespaces(self, namespace: str, *, by_labels: bool) -> Sequence[str]:
+        """Return the namespaces, this one among them, that required anti-affinity joins, in order
+        of names. `by_labels`: whether namespaceSelector is read."""
+        return self._store.joined.group(namespace, self.namespaces, by_labels=by_labels)
+
+    def joining_pods(self, kin: Kin) -> int:
+        """Return how many Pods on nodes join namespaces as these do."""
+        return self._store.joined.pods(kin)
+
+    def choosing_kins(self) -> Sequence[Kin]:
+        """Return which Pods on nodes have terms that choose namespaces by their labels."""
+        return self._store.joined.choosing()
+
+    def templates_in(self, namespace: str) -> Collection[PodTemplate]:
+        """Return the templates of the active Pods on nodes in a namespace. A live view."""
+        return self._store.placements.templates(namespace)
+
+    def placed_pods(self, kin: Kin) -> Sequence[Pod]:
+        """Return the active Pods on nodes of one namespace and template, in order of name."""
+        pods = self._store.pods()
+        uids = self._store.placements.uids(*kin)
+        found = [pods[uid] for uid in uids if uid not in self._gone]
+        return sorted(found, key=lambda pod: pod.name)
 
     def spread_counts(self, namespace: str, spread: Spread, /) -> DomainCounts:
         """Return what a topology spread constraint counts in a namespace. Worked out anew only

@@ -11,7 +11,7 @@ from reactive_descheduler.api.changes import Change
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.api.surroundings import PodDisruptionBudget
+from reactive_descheduler.api.surroundings import Namespace, PodDisruptionBudget
 from reactive_descheduler.cache.apart import ApartIndex
 from reactive_descheduler.cache.budgets import BudgetIndex
 from reactive_descheduler.cache.counts import NodeRequests
@@ -24,6 +24,7 @@ from reactive_descheduler.cache.indexes import (
     by_owner,
     by_terminating,
 )
+from reactive_descheduler.cache.joined import JoinedNamespaces
 from reactive_descheduler.cache.placements import Placements
 from reactive_descheduler.cache.topology import Topology
 
@@ -55,6 +56,7 @@ class Store:
         self.pods_by_joint_owner = PodIndex(by_joint_owner)
         self.terminating_pods = PodIndex(by_terminating)
         self.apart = ApartIndex()
+        self.joined = JoinedNamespaces()
         self.requests = NodeRequests()
         self.placements = Placements()
         self.topology = Topology()
@@ -140,6 +142,8 @@ class Store:
             self.topology.update(_one(Node, old), _one(Node, new))
         elif isinstance(old, PodDisruptionBudget) or isinstance(new, PodDisruptionBudget):
             self.budgets.update(_one(PodDisruptionBudget, old), _one(PodDisruptionBudget, new))
+        elif isinstance(old, Namespace) or isinstance(new, Namespace):
+            self.joined.namespaces_moved()
 
     def _index_pod(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None:
@@ -158,6 +162,7 @@ class Store:
         ):
             index.update(old, new)
         self.apart.update(old, new)
+        self.joined.update(old, new)
         self.requests.update(old, new)
         self.placements.update(old, new)
         if new is None and old is not None:

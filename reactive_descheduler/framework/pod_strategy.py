@@ -74,7 +74,7 @@ class NotYet(NamedTuple):
 Predicate = Callable[[View, Pod, Node], Violation | NotYet | None]
 
 
-def _is_ready(change: Change, _lister: Lister, _key: Key) -> bool:
+def is_ready(change: Change, _lister: Lister, _key: Key) -> bool:
     return isinstance(change.new, Node) and change.new.ready
 
 
@@ -87,11 +87,11 @@ COMMON_EVENTS: tuple[Subscription, ...] = (
     Subscription(Action.POD_BOUND | Action.POD_LABELS | Action.POD_OPAQUE, Scope.POD),
     Subscription(Action.POD_PHASE, Scope.POD, _is_active),
     # A node comes into the cycle, with its Pods; labels, for the policy's nodeSelector reads them.
-    Subscription(Action.NODE_ADDED | Action.NODE_READY | Action.NODE_LABELS, Scope.NODE, _is_ready),
+    Subscription(Action.NODE_ADDED | Action.NODE_READY | Action.NODE_LABELS, Scope.NODE, is_ready),
 )
 """What every strategy of this kind has to watch, beside what its own predicate reads."""
 
-_POD_MATTERS = (
+POD_MATTERS = (
     Action.POD_BOUND
     | Action.POD_LABELS
     | Action.POD_ANNOTATIONS
@@ -106,7 +106,7 @@ _POD_MATTERS = (
     | Action.POD_OPAQUE
 )
 """What on a Pod scope, filters and fit read."""
-_NODE_MATTERS = Action.NODE_REMOVED | Action.NODE_READY | Action.NODE_LABELS | Action.NODE_OPAQUE
+NODE_MATTERS = Action.NODE_REMOVED | Action.NODE_READY | Action.NODE_LABELS | Action.NODE_OPAQUE
 """What on its node takes the Pod out of the cycle."""
 
 
@@ -173,7 +173,7 @@ class PodStrategy(ABC):
                     break
                 yield Pause()
 
-    def counts(self, key: Key, pod: Pod, /) -> bool:
+    def counts(self, key: Key, pod: Pod, _lister: Lister, /) -> bool:
         return key.unit == (pod.uid,)
 
     def breaks(self, _cause: Cause, _change: Change, /) -> bool:
@@ -205,8 +205,8 @@ class PodStrategy(ABC):
         if found is None:
             return None
         view.note(
-            On(_POD_MATTERS | self.READS_POD, pod.ref),
-            On(_NODE_MATTERS | self.READS_NODE, node.ref),
+            On(POD_MATTERS | self.READS_POD, pod.ref),
+            On(NODE_MATTERS | self.READS_NODE, node.ref),
         )
         if isinstance(found, NotYet):
             return Rejection(self.NAME, found.reason, (At(found.due),), pod.ref)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from reactive_descheduler.config.args import Arguments
 from reactive_descheduler.config.loaded import PluginSpec
-from reactive_descheduler.framework.strategy import Phase, Strategy, Subscription
+from reactive_descheduler.framework.strategy import Strategy, Subscription
 
 from .node_utilization import (
     HighNodeUtilization,
@@ -25,11 +25,19 @@ from .remove_pods_having_too_many_restarts import (
     RemovePodsHavingTooManyRestarts,
     TooManyRestartsArguments,
 )
+from .remove_pods_violating_inter_pod_anti_affinity import (
+    AntiAffinityArguments,
+    RemovePodsViolatingInterPodAntiAffinity,
+)
 from .remove_pods_violating_node_affinity import (
     NodeAffinityArguments,
     RemovePodsViolatingNodeAffinity,
 )
 from .remove_pods_violating_node_taints import NodeTaintsArguments, RemovePodsViolatingNodeTaints
+from .remove_pods_violating_topology_spread_constraint import (
+    RemovePodsViolatingTopologySpreadConstraint,
+    TopologySpreadArguments,
+)
 
 
 class InTree(NamedTuple):
@@ -49,18 +57,16 @@ def _built(strategy: type[Strategy], arguments: type[Arguments], urgency: int) -
     return InTree(strategy, urgency, spec, strategy.EVENTS)
 
 
-def _not_built(phase: Phase, name: str) -> PluginSpec:
-    return PluginSpec(name, frozenset({phase.value}), None)
-
-
 IN_TREE: tuple[InTree, ...] = (
     # The node says that it does not want them: the sooner the better.
     _built(RemovePodsViolatingNodeTaints, NodeTaintsArguments, 0),
     # They should not be there, but they work.
     _built(RemovePodsViolatingNodeAffinity, NodeAffinityArguments, 10),
+    _built(RemovePodsViolatingInterPodAntiAffinity, AntiAffinityArguments, 10),
     # They are where they may be, and do not work well.
     _built(RemovePodsHavingTooManyRestarts, TooManyRestartsArguments, 20),
-    # They work, but one node's end would take too many of them.
+    # They work, but the end of a node or zone would take too many of them.
+    _built(RemovePodsViolatingTopologySpreadConstraint, TopologySpreadArguments, 24),
     _built(RemoveDuplicates, DuplicatesArguments, 25),
     # They have waited for long and can wait longer.
     _built(PodLifeTime, PodLifeTimeArguments, 30),
@@ -73,10 +79,7 @@ IN_TREE: tuple[InTree, ...] = (
 )
 """Ordered by urgency."""
 
-NOT_BUILT: tuple[PluginSpec, ...] = (
-    _not_built(Phase.DESCHEDULE, "RemovePodsViolatingInterPodAntiAffinity"),
-    _not_built(Phase.BALANCE, "RemovePodsViolatingTopologySpreadConstraint"),
-)
+NOT_BUILT: tuple[PluginSpec, ...] = ()
 """Upstream has them; a policy that enables one is refused by its name."""
 
 PLUGINS: Mapping[str, PluginSpec] = {

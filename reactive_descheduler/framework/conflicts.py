@@ -1,0 +1,302 @@
+"""Which Pods stand beside one that their own required anti-affinity keeps away.
+
+A conflict is a term that a Pod breaks by standing in the topology domain of the term's owner. It is
+the owner's: the other cannot help it. Read once from one state, then kept by what is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Kin, Pod, PodTemplate, kin
+from reactive_descheduler.api.scheduling.anti_affinity import keeps_kin_away
+from reactive_descheduler.api.selectors import SelectorError, check_selector, matches
+from reactive_descheduler.api.terms import LabelSelector, PodAffinityTerm
+from reactive_descheduler.cache.joined import reached
+from reactive_descheduler.cache.lister import Lister
+
+_STEP = 1000
+"""Templates or Pods that are read between two pauses."""
+
+_Label = tuple[str, str]
+_Place = tuple[bool, str]
+"""Of a node for a topology key: whether it has the label, and the label's value or its own name.
+
+Upstream takes Pods of one node for together even where the node lacks the label.
+"""
+
+
+class _Crowd:
+    """Pods of one place. None of them is in the way of those that count as itself."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, dict[str, Pod]] = {}
+        self._size = 0
+
+    def add(self, itself: str, pod: Pod) -> None:
+        self._pods.setdefault(itself, {})[pod.uid] = pod
+        self._size += 1
+
+    def drop(self, itself: str, uid: str) -> None:
+        same = self._pods[itself]
+        del same[uid]
+        if not same:
+            del self._pods[itself]
+        self._size -= 1
+
+    def others(self, itself: str) -> int:
+        return self._size - len(self._pods.get(itself, ()))
+
+    def first_other(self, itself: str) -> Pod | None:
+        for each, same in self._pods.items():
+            if each != itself:
+                return next(iter(same.values()))
+        return None
+
+    def __iter__(self) -> Iterator[Pod]:
+        return (pod for same in self._pods.values() for pod in same.values())
+
+
+class _Rule:
+    """One term of Pods that share it, with who holds it and whom it keeps away, by place."""
+
+    def __init__(self, term: PodAffinityTerm, owner: Kin, namespaces: Iterable[str]) -> None:
+        self.term = term
+        self.owner = owner
+        self.namespaces = frozenset(namespaces)
+        self.holders: dict[_Place, _Crowd] = {}
+        self.kept_away: dict[_Place, _Crowd] = {}
+
+    def place(self, node: Node) -> _Place:
+        value = node.labels.get(self.term.topology_key)
+        return (False, node.name) if value is None else (True, value)
+
+
+class Conflict(NamedTuple):
+    """A Pod, and the first of those that its terms keep away from it."""
+
+    pod: Pod
+    other: Pod
+    topology_key: str
+
+
+class Conflicts:
+    """The Pods of some namespaces that are on the nodes of the cycle.
+
+    Args:
+        counts: whether a Pod counts at all, as victim or as the other side.
+        corrected: terms are read as the scheduler does, and Pods told apart by UID; else as
+            upstream does: no namespaceSelector, and a Pod takes all of its name for itself.
+    """
+
+    def __init__(
+        self,
+        lister: Lister,
+        nodes: Mapping[str, Node],
+        *,
+        counts: Callable[[Pod], bool],
+        corrected: bool,
+    ) -> None:
+        self._lister = lister
+        self._nodes = nodes
+        self._counts = counts
+        self._corrected = corrected
+        self._rules: dict[Hashable, Sequence[_Rule]] = {}
+        self._held: dict[Kin, Sequence[_Rule]] = {}
+        self._broken: dict[Kin, Sequence[_Rule]] = {}
+        self._holders: list[Pod] = []
+
+    def read(self, namespaces: Iterable[str]) -> Iterator[None]:
+        """Read who has terms in these namespaces, and whom these keep away anywhere.
+
+        Yields at places where it can give way.
+        """
+        owners = (owner for name in namespaces for owner in self._lister.apart_kins(name))
+        for number, owner in enumerate(owners, 1):
+            self._read_holders(owner)
+            if number % _STEP == 0:
+                yield
+        if self._holders:
+            yield from self._read_kept_away()
+
+    def found(self) -> list[Conflict]:
+        """Return one conflict of each Pod that has any, in order of namespace and name."""
+        conflicts = (self.of(pod) for pod in self._holders)
+        found = [each for each in conflicts if each is not None]
+        return sorted(found, key=lambda each: (each.pod.namespace, each.pod.name))
+
+    def of(self, pod: Pod) -> Conflict | None:
+        """Return the Pod's first conflict, if it has one."""
+        for rule, crowd in self._crowds(pod):
+            other = crowd.first_other(self._itself(pod))
+            if other is not None:
+                return Conflict(pod, other, rule.term.topology_key)
+        return None
+
+    def ended_by(self, pod: Pod) -> int:
+        """Return how many conflicts the Pod's leaving ends: its own, and others' with it."""
+        itself, node, of = self._itself(pod), self._nodes[pod.node_name], kin(pod)
+        own = sum(crowd.others(itself) for _, crowd in self._crowds(pod))
+        return own + sum(
+            rule.holders[place].others(itself)
+            for rule in self._broken.get(of, ())
+            if (place := rule.place(node)) in rule.holders
+        )
+
+    def take_out(self, pod: Pod) -> None:
+        """Let the Pod count no more."""
+        itself, node, of = self._itself(pod), self._nodes[pod.node_name], kin(pod)
+        for rule in self._held.get(of, ()):
+            rule.holders[rule.place(node)].drop(itself, pod.uid)
+        for rule in self._broken.get(of, ()):
+            rule.kept_away[rule.place(node)].drop(itself, pod.uid)
+
+    def involved(self, conflicts: Iterable[Conflict]) -> list[Pod]:
+        """Return the Pods of these conflicts and whoever else their terms keep away."""
+        found: dict[str, Pod] = {}
+        seen: set[int] = set()
+        for conflict in conflicts:
+            found[conflict.pod.uid] = conflict.pod
+            for _, crowd in self._crowds(conflict.pod):
+                if id(crowd) not in seen:
+                    seen.add(id(crowd))
+                    found.update((pod.uid, pod) for pod in crowd)
+        return list(found.values())
+
+    def _itself(self, pod: Pod) -> str:
+        return pod.uid if self._corrected else pod.name
+
+    def _crowds(self, pod: Pod) -> Iterator[tuple[_Rule, _Crowd]]:
+        """Yield what each term of the Pod keeps away from where it stands."""
+        node = self._nodes[pod.node_name]
+        for rule in self._held.get(kin(pod), ()):
+            crowd = rule.kept_away.get(rule.place(node))
+            if crowd is not None:
+                yield rule, crowd
+
+    def _seen(self, of: Kin) -> Iterator[tuple[Pod, Node]]:
+        for pod in self._lister.placed_pods(of):
+            node = self._nodes.get(pod.node_name)
+            if node is not None and self._counts(pod):
+                yield pod, node
+
+    def _read_holders(self, owner: Kin) -> None:
+        rules = self._rules_of(owner)
+        if not rules:
+            return
+        for pod, node in self._seen(owner):
+            self._held[owner] = rules
+            self._holders.append(pod)
+            for rule in rules:
+                crowd = rule.holders.setdefault(rule.place(node), _Crowd())
+                crowd.add(self._itself(pod), pod)
+
+    def _rules_of(self, owner: Kin) -> Sequence[_Rule]:
+        """Return the rules of a kind of Pods, the same for all kinds that share their terms."""
+        terms, labels = owner.template.anti_affinity, owner.template.labels
+        compared = tuple(
+            labels.get(key)
+            for term in terms
+            for key in (*(term.match_label_keys or ()), *(term.mismatch_label_keys or ()))
+        )
+        name = (id(terms), owner.namespace, compared)
+        known = self._rules.get(name)
+        if known is None:
+            known = self._rules[name] = [
+                _Rule(term, owner, self._reached(term, owner)) for term in self._readable(terms)
+            ]
+        return known
+
+    def _reached(self, term: PodAffinityTerm, owner: Kin) -> Iterable[str]:
+        chooses = self._corrected and term.namespace_selector is not None
+        namespaces = self._lister.namespaces() if chooses else ()
+        return reached(term, owner.namespace, namespaces, by_labels=self._corrected)
+
+    def _readable(self, terms: Iterable[PodAffinityTerm]) -> Iterator[PodAffinityTerm]:
+        """Yield the terms before the first that is malformed: upstream looks no further."""
+        for term in terms:
+            selectors = [term.label_selector, term.namespace_selector if self._corrected else None]
+            try:
+                for selector in selectors:
+                    if selector is not None:
+                        check_selector(selector)
+            except SelectorError:
+                return
+            if term.label_selector is not None:
+                yield term
+
+    def _read_kept_away(self) -> Iterator[None]:
+        tables: dict[str, _RuleTable] = {}
+        for rules in self._rules.values():
+            for rule in rules if any(rule.holders for rule in rules) else ():
+                for name in rule.namespaces:
+                    tables.setdefault(name, _RuleTable()).add(rule)
+        for name, table in sorted(tables.items()):
+            found: list[tuple[Pod, Node, Sequence[_Rule]]] = []
+            for number, template in enumerate(tuple(self._lister.templates_in(name)), 1):
+                self._look_for(Kin(name, template), table, found)
+                if number % _STEP == 0:
+                    yield
+            # In order of names, so that the first of a crowd does not depend on what came first.
+            for number, each in enumerate(sorted(found, key=lambda each: each[0].name), 1):
+                self._enter(*each)
+                if number % _STEP == 0:
+                    yield
+
+    def _look_for(
+        self, of: Kin, table: _RuleTable, found: list[tuple[Pod, Node, Sequence[_Rule]]]
+    ) -> None:
+        """Add the Pods of a kind, if there are rules that keep them away."""
+        rules = [rule for rule in table.about(of.template) if self._keeps_away(rule, of)]
+        if rules:
+            self._broken[of] = rules
+            found += ((pod, node, rules) for pod, node in self._seen(of))
+
+    def _enter(self, pod: Pod, node: Node, rules: Iterable[_Rule]) -> None:
+        for rule in rules:
+            crowd = rule.kept_away.setdefault(rule.place(node), _Crowd())
+            crowd.add(self._itself(pod), pod)
+
+    def _keeps_away(self, rule: _Rule, other: Kin) -> bool:
+        if not self._corrected:
+            return matches(rule.term.label_selector, other.template.labels)
+        return keeps_kin_away(rule.term, rule.owner, other, self._labels_of)
+
+    def _labels_of(self, name: str) -> Mapping[str, str] | None:
+        namespace = self._lister.namespace(name)
+        return None if namespace is None or namespace.opaque else namespace.labels
+
+
+class _RuleTable:
+    """The rules that look into one namespace, found by a label that they ask for."""
+
+    def __init__(self) -> None:
+        self._by_label: dict[_Label, list[_Rule]] = {}
+        self._others: list[_Rule] = []
+
+    def add(self, rule: _Rule) -> None:
+        asked = _asked_for(rule.term.label_selector)
+        if asked is None:
+            self._others.append(rule)
+        for label in asked or ():
+            self._by_label.setdefault(label, []).append(rule)
+
+    def about(self, template: PodTemplate) -> Iterator[_Rule]:
+        """Yield the rules that may keep Pods of this template away."""
+        yield from self._others
+        for label in template.labels.items():
+            yield from self._by_label.get(label, ())
+
+
+def _asked_for(selector: LabelSelector | None) -> Sequence[_Label] | None:
+    """Return labels of which a Pod must have one to be selected; None if there are none such."""
+    if selector is None:
+        return ()
+    for label in (selector.match_labels or {}).items():
+        return [label]
+    for each in selector.match_expressions or ():
+        if each.operator == "In":
+            return [(each.key, value) for value in dict.fromkeys(each.values or ())]
+    return None

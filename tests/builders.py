@@ -15,6 +15,7 @@ from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.surroundings import (
     Namespace,
+    PersistentVolume,
     PersistentVolumeClaim,
     PodDisruptionBudget,
     PriorityClass,
@@ -222,14 +223,36 @@ def make_claim(
     namespace: str = "default",
     version: str = "1",
     storage_class: str | None = "standard",
+    volume: str = "",
 ) -> Manifest:
-    """Return a PersistentVolumeClaim; `storage_class=None` leaves the class out."""
+    """Return a PersistentVolumeClaim; `storage_class=None` leaves the class out, `volume` names
+    what it is bound to."""
     metadata = _metadata(name, namespace, f"uid-{namespace}-{name}", version, None)
     spec: Manifest = {} if storage_class is None else {"storageClassName": storage_class}
+    _put_filled(spec, volumeName=volume)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def make_volume(
+    name: str = "disk",
+    *,
+    version: str = "1",
+    labels: Mapping[str, str] | None = None,
+    terms: Sequence[Mapping[str, object]] | None = None,
+) -> Manifest:
+    """Return a PersistentVolume; `terms`: of the nodes that can reach it, all of them if None."""
+    spec: Manifest = {}
+    if terms is not None:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [*terms]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": _metadata(name, "", f"uid-{name}", version, labels),
         "spec": spec,
     }
 
@@ -275,6 +298,12 @@ def budget_view(manifest: Mapping[str, object]) -> PodDisruptionBudget:
 def claim_view(manifest: Mapping[str, object]) -> PersistentVolumeClaim:
     found = view(manifest)
     assert isinstance(found, PersistentVolumeClaim)
+    return found
+
+
+def volume_view(manifest: Mapping[str, object]) -> PersistentVolume:
+    found = view(manifest)
+    assert isinstance(found, PersistentVolume)
     return found
 
 

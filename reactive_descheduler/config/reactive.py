@@ -129,6 +129,25 @@ class Settle(Arguments):
     ] = TRANSIENT_TAINTS
 
 
+DRAINERS_TAINTS = (
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+)
+
+
+class Drainers(Arguments):
+    """Who else empties nodes."""
+
+    taints: Annotated[
+        Listed[str],
+        Field(
+            description="Keys of the taints by which another drainer says that it has begun; the"
+            " node's Pods are left to it. Replaces the default."
+        ),
+    ] = DRAINERS_TAINTS
+
+
 class StrategyDebounce(Arguments):
     """`debounce` for one strategy; what is absent is as for all."""
 
@@ -318,6 +337,7 @@ class ReactiveSettings(Arguments):
     )
     cooldown: Annotated[Cooldown, Field(description="How long a workload rests.")] = Cooldown()
     brakes: Annotated[Brakes, Field(description="What stops all evictions.")] = Brakes()
+    drainers: Annotated[Drainers, Field(description="Who else empties nodes.")] = Drainers()
     staleness: Annotated[Staleness, Field(description="When the cache is too old.")] = Staleness()
     usage: Annotated[Usage, Field(description="How measured usage is asked for.")] = Usage()
     resync: Annotated[

@@ -5,7 +5,7 @@ The tables are handed in: strategies and filters are a layer above.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from reactive_descheduler.config.args import Arguments
@@ -27,6 +27,7 @@ class FilterBuilder(Protocol):
         *,
         priority_threshold: int,
         corrections: Corrections,
+        drainers_taints: Iterable[str],
     ) -> EvictorFilter: ...
 
 
@@ -87,6 +88,9 @@ class Registry:
             deschedule=of("deschedule"),
             balance=of("balance"),
             evictor=self._build_filter(
-                profile.evictor, priority_threshold=threshold, corrections=policy.corrections
+                profile.evictor,
+                priority_threshold=threshold,
+                corrections=policy.corrections,
+                drainers_taints=policy.reactive.drainers.taints,
             ),
         )

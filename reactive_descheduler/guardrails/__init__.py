@@ -12,11 +12,13 @@ from reactive_descheduler.api.eviction import Rejection
 from reactive_descheduler.api.pod import EVICT_ANNOTATION, Pod
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments, Protection
+from reactive_descheduler.config.reactive import DRAINERS_TAINTS
 from reactive_descheduler.framework.filter import EvictorFilter, Filter, Reading
 from reactive_descheduler.framework.fitting import fit_rules
 from reactive_descheduler.framework.pod_filter import PodFilter
 
 from .bare_pods import FailedBarePods
+from .claimed_node import ClaimedNode
 from .daemon_set import DaemonSetPods
 from .local_storage import PodsWithLocalStorage
 from .min_pod_age import MinPodAge
@@ -37,7 +39,11 @@ from .without_budget import PodsWithoutPDB
 
 
 def build_evictor_filter(
-    arguments: DefaultEvictorArguments, *, priority_threshold: int, corrections: Corrections
+    arguments: DefaultEvictorArguments,
+    *,
+    priority_threshold: int,
+    corrections: Corrections,
+    drainers_taints: Iterable[str] = DRAINERS_TAINTS,
 ) -> EvictorFilter:
     """Compose both steps of DefaultEvictor for one profile.
 
@@ -45,6 +51,8 @@ def build_evictor_filter(
     facts too, and whatever its value, is the correction `evictAnnotation`.
     """
     facts: list[Filter] = [MirrorPod(), StaticPod(), Terminating()]
+    if Correction.CLAIMED_NODES in corrections:
+        facts.append(ClaimedNode(drainers_taints))
     protections = list(
         _protections(arguments, priority_threshold=priority_threshold, corrections=corrections)
     )

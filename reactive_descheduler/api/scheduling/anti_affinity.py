@@ -102,7 +102,9 @@ _NOBODY = Neighbours({}, (), "")
 
 def neighbours(pod: Pod, occupancy: Occupancy) -> Neighbours:
     """Return which domains are closed to Pods of this namespace and template."""
-    if not pod.template.anti_affinity and not occupancy.kept_apart(pod.namespace):
+    if not (
+        pod.template.anti_affinity or occupancy.kept_apart(pod.namespace) or occupancy.promised()
+    ):
         return _NOBODY
     of = kin(pod)
     return occupancy.once(("neighbours", of), lambda: _neighbours(of, occupancy))

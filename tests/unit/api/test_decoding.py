@@ -15,7 +15,7 @@ from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import ContainerStatus, Pod, PodCondition
 from reactive_descheduler.api.quantity import NANOS
 from reactive_descheduler.api.surroundings import PersistentVolumeClaim, PodDisruptionBudget
-from reactive_descheduler.api.terms import Requirement, Taint
+from reactive_descheduler.api.terms import NodeSelector, NodeSelectorTerm, Requirement, Taint
 from tests.builders import (
     Manifest,
     budget_view,
@@ -26,12 +26,14 @@ from tests.builders import (
     make_node,
     make_pod,
     make_priority_class,
+    make_volume,
     namespace_view,
     node_view,
     owner,
     pod_view,
     priority_class_view,
     taint,
+    volume_view,
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -412,6 +414,35 @@ def test_surroundings_are_read_whole() -> None:
     assert claim_view(make_claim(storage_class="fast")).storage_class == "fast"
     assert claim_view(make_claim(storage_class=None)).storage_class == ""
     assert priority_class_view(make_priority_class(value=9)).value == 9
+
+
+def test_volumes_are_read_with_what_says_from_where_they_can_be_reached() -> None:
+    assert claim_view(make_claim(volume="disk")).volume == "disk"
+    assert claim_view(make_claim()).volume == ""
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    labels = {"topology.kubernetes.io/zone": "a__b", "app": "db"}
+    volume = volume_view(make_volume(labels=labels, terms=[{"matchExpressions": [zone]}]))
+    assert volume.places == {"topology.kubernetes.io/zone": "a__b"}
+    assert volume.affinity == NodeSelector(
+        (NodeSelectorTerm((Requirement("zone", "In", ("a",)),)),)
+    )
+    assert volume_view(make_volume()).affinity is None
+    unreadable = make_volume() | {"spec": 1}
+    assert volume_view(unreadable).opaque
+
+
+def test_host_ports_of_sidecars_count_and_of_other_init_containers_do_not(
+    decoder: Decoder,
+) -> None:
+    ports = [{"containerPort": 1, "hostPort": 80, "hostIP": "10.0.0.1"}]
+    spec = {
+        "initContainers": [
+            {"name": "a", "ports": ports, "restartPolicy": "Always"},
+            {"name": "b", "ports": [{"containerPort": 1, "hostPort": 81}]},
+        ]
+    }
+    template = decode_pod(decoder, make_pod(spec=spec)).template
+    assert template.host_ports == ("10.0.0.1:80/TCP",)
 
 
 def test_budget_tells_no_selector_from_an_empty_one(decoder: Decoder) -> None:

@@ -56,12 +56,12 @@ class HoldRule:
         counted = strategy.HOLDS is Holds.COUNTED
         for each in self._replacements.awaited(now):
             pod = each.candidate.pod
-            if strategy.counts(key, pod) if counted else each.candidate.key == key:
+            if strategy.counts(key, pod, self._lister) if counted else each.candidate.key == key:
                 yield pod, (On(Action.REPLACED, pod.ref), At(each.until))
         if not counted:
             return
         for pod in self._lister.terminating(key.unit[0]):
-            if strategy.counts(key, pod) and pod.deleted is not None:
+            if strategy.counts(key, pod, self._lister) and pod.deleted is not None:
                 until = pod.deleted + self._timeout()
                 if now < until:
                     yield pod, (On(_ENDS, pod.ref), At(until))

@@ -128,7 +128,7 @@ class Strategy(Protocol):
     def sweep(self, view: View, /) -> Evaluation:
         """Look at everything, in upstream's order and with its stops."""
 
-    def counts(self, key: Key, pod: Pod, /) -> bool:
+    def counts(self, key: Key, pod: Pod, lister: Lister, /) -> bool:
         """Say whether the key counts this Pod, wherever it is; only asked where HOLDS is
         COUNTED."""
 

@@ -203,7 +203,7 @@ class RemoveDuplicates:
                 yield Pause()
         yield from self._even_out(view, self._crowded(pods), None)
 
-    def counts(self, key: Key, pod: Pod, /) -> bool:
+    def counts(self, key: Key, pod: Pod, _lister: Lister, /) -> bool:
         namespace, *names = key.unit
         return pod.namespace == namespace and not set(names).isdisjoint(owner_names(pod.template))
 

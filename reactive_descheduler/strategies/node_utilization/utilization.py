@@ -172,7 +172,7 @@ class NodeUtilization(ABC):
             return
         yield from _Relief(self, view, reading, found).relieve()
 
-    def counts(self, _key: Key, _pod: Pod, /) -> bool:
+    def counts(self, _key: Key, _pod: Pod, _lister: Lister, /) -> bool:
         return True
 
     def breaks(self, _cause: Cause, _change: Change, /) -> bool:

@@ -110,7 +110,7 @@ class Labelled:
             if wants(pod):
                 yield Candidate(self._key(pod), pod, Cause("label", (pod.uid,), ()), "it is wrong")
 
-    def counts(self, key: Key, pod: Pod, /) -> bool:
+    def counts(self, key: Key, pod: Pod, _lister: Lister, /) -> bool:
         return key.unit == (pod.uid,)
 
     def breaks(self, cause: Cause, change: Change, /) -> bool:

@@ -86,7 +86,7 @@ class Scripted:
     def sweep(self, view: View, /) -> Evaluation:
         yield from self._play()
 
-    def counts(self, key: Key, pod: Pod, /) -> bool:
+    def counts(self, key: Key, pod: Pod, _lister: Lister, /) -> bool:
         return False
 
     def breaks(self, cause: object, change: Change, /) -> bool:

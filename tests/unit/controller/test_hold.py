@@ -55,7 +55,7 @@ class Level:
     def sweep(self, view: View, /) -> Evaluation:
         yield from self.evaluate(view, KEY)
 
-    def counts(self, key: Key, pod: Pod, /) -> bool:
+    def counts(self, key: Key, pod: Pod, _lister: Lister, /) -> bool:
         return pod.namespace == key.unit[0] and pod.template.labels.get("app") != "other"
 
     def breaks(self, cause: Cause, change: Change, /) -> bool:

@@ -475,7 +475,13 @@ def test_a_key_counts_the_pods_of_its_owners() -> None:
         pod_view(make_pod(owners=[owner("third")])),
         pod_view(make_pod(owners=[])),
     ]
-    assert [strategy.counts(key, pod) for pod in counted] == [True, True, False, False, False]
+    assert [strategy.counts(key, pod, cluster()) for pod in counted] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_feasible_nodes_are_remembered_until_a_node_differs() -> None:

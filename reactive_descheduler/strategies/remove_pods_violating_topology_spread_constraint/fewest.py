@@ -1,0 +1,149 @@
+"""The fewest evictions that bring each constraint within its skew.
+
+One Pod at a time goes from the fullest domain to the emptiest that takes it. A domain takes a Pod
+if that stays within the skew, as the scheduler sees it, and one of its nodes fits, under all hard
+constraints of the Pod and with all who went before. So a replacement that the scheduler puts into
+any such domain is no candidate again, and no constraint undoes another. A Pod that cannot go is
+passed over for the next of its domain.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reactive_descheduler.api.changes import On
+from reactive_descheduler.api.eviction import Pause, Rejection, Stop
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.scheduling.spread import HARD, Spread, spreads
+from reactive_descheduler.framework.fitting import Fitting
+
+from .expected import Expected, Room
+from .survey import Step, Survey, by_domain, last_goes_first
+from .targets import Targets
+from .wakes import ANY_NODE
+
+NAME = "RemovePodsViolatingTopologySpreadConstraint"
+
+
+class _State(NamedTuple):
+    """What would be once those who were offered are where they would fit."""
+
+    sizes: Expected
+    """By what this strategy counts."""
+    hard: Expected
+    """By what the scheduler counts; where all are counted, the same."""
+    room: Room
+    moved: set[str]
+
+    def move(self, pod: Pod, node: Node) -> None:
+        for each in {id(each): each for each in (self.sizes, self.hard)}.values():
+            each.move(pod, node.name)
+        self.room.move(pod, node.name)
+        self.moved.add(pod.uid)
+
+
+def even_out(survey: Survey) -> Step[Stop]:
+    """Take the constraints one after the other, and offer who has to go."""
+    sizes = {spread: survey.counted(spread) for spread in survey.constraints}
+    if not any(survey.is_uneven(spread, counted) for spread, counted in sizes.items()):
+        return Stop.NO
+    lister = survey.view.lister
+    hard = {
+        spread: lister.spread_counts(survey.namespace, spread)
+        for template in survey.templates
+        for spread in spreads(template, HARD)
+    }
+    if survey.rules.counts_all:
+        both = seen = Expected(survey.namespace, hard | sizes, lister)
+    else:
+        both = Expected(survey.namespace, hard, lister)
+        seen = Expected(survey.namespace, sizes, lister)
+    room = Room(survey.rules.fit, lister, both, books=survey.rules.books)
+    state = _State(seen, both, room, set())
+    for spread in survey.constraints:
+        if (yield from _even_out_one(survey, spread, state)) is Stop.ALL:
+            return Stop.ALL
+    return Stop.NO
+
+
+def _even_out_one(survey: Survey, spread: Spread, state: _State) -> Step[Stop]:
+    counted = state.sizes.spread_counts(survey.namespace, spread)
+    if not survey.is_uneven(spread, counted) or not survey.is_carried(spread):
+        return Stop.NO
+    survey.view.note(On(ANY_NODE, None))
+    highest = survey.floor(spread, counted) + spread.max_skew
+    waiting = {
+        value: last_goes_first(pods, lambda _: True)
+        for value, pods in by_domain(
+            counted,
+            (
+                pod
+                for pod in survey.selected(spread)
+                if pod.uid not in state.moved and survey.lists(pod)
+            ),
+            lambda value: counted.counts[value] > highest,
+        ).items()
+    }
+    targets = Targets(
+        survey.view.nodes, spread, counted, room=state.room if survey.rules.only_fitting else None
+    )
+    while waiting:
+        counted = state.sizes.spread_counts(survey.namespace, spread)
+        value = max(sorted(waiting), key=lambda each: counted.counts.get(each, 0))
+        if counted.counts.get(value, 0) <= survey.floor(spread, counted) + spread.max_skew:
+            return Stop.NO
+        moved = yield from _send_one(survey, spread, value, waiting[value], targets, state)
+        if moved is Stop.ALL:
+            return moved
+        if not waiting[value]:
+            del waiting[value]
+        yield Pause()
+    return Stop.NO
+
+
+def _send_one(
+    survey: Survey,
+    spread: Spread,
+    value: str,
+    waiting: list[Pod],
+    targets: Targets,
+    state: _State,
+) -> Step[Stop]:
+    """Offer the first Pod of a domain that may go and is taken; those before it are told."""
+    view, fitting = survey.view, Fitting(survey.rules.fit)
+    counted = state.sizes.spread_counts(survey.namespace, spread)
+    floor, size = survey.floor(spread, counted), counted.counts[value]
+    reason = f"{size} Pods in {spread.topology_key} {value}, {floor} in the least of its domains"
+    while waiting:
+        pod = waiting.pop()
+        if pod.node_name in survey.left:
+            continue
+        refused = view.filter(pod)
+        if refused is not None:
+            yield refused
+            continue
+        node, missed = yield from targets.find(pod, floor + spread.max_skew - 1)
+        if missed:
+            view.note(*fitting.room_wakes(pod, view.lister))
+        if node is None:
+            wakes = fitting.room_wakes(pod, view.lister)
+            why = f"{reason}; no domain with fewer takes it"
+            yield Rejection(NAME, why, (On(ANY_NODE, None), *wakes), pod.ref)
+            continue
+        view.note(*fitting.loss_wakes(pod, node, view.lister))
+        refused = view.pre_eviction(pod)
+        if refused is not None:
+            yield refused
+            continue
+        verdict = yield from survey.offer(pod, reason)
+        if verdict.stop is Stop.ALL:
+            return Stop.ALL
+        if verdict.taken:
+            target = counted.domains.of_node[node.name]
+            state.move(pod, node)
+            targets.resize(value, size, size - 1)
+            into = counted.counts.get(target, 0)
+            targets.resize(target, into, into + 1)
+            return Stop.NO
+    return Stop.NO

@@ -1,0 +1,223 @@
+"""One group of constraints as a view shows it: who is counted where, who may go, and in which
+order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+from reactive_descheduler.api.changes import Key
+from reactive_descheduler.api.eviction import (
+    TAKEN,
+    Candidate,
+    Cause,
+    Pause,
+    Rejection,
+    Stop,
+    Verdict,
+)
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Kin, Pod, PodTemplate
+from reactive_descheduler.api.scheduling.fit import FitRules
+from reactive_descheduler.api.scheduling.spread import (
+    DomainCounts,
+    Domains,
+    Spread,
+    is_counted,
+    least_of,
+    selects,
+    spreads,
+)
+from reactive_descheduler.api.selectors import matches
+from reactive_descheduler.cache.spread_groups import SpreadGroup, text
+from reactive_descheduler.config.args import LabelSelector
+from reactive_descheduler.framework.strategy import View
+
+T = TypeVar("T")
+Step = Generator[Candidate | Rejection | Pause, Verdict | None, T]
+
+_PODS_AT_ONCE = 100
+"""After how many that were looked at an evaluation gives way."""
+
+
+class Rules(NamedTuple):
+    """What arguments and corrections ask for."""
+
+    kinds: tuple[str, ...]
+    """Values of whenUnsatisfiable."""
+    label_selector: LabelSelector | None
+    only_fitting: bool
+    """Whether a Pod goes only if a node of an emptier domain takes it."""
+    counts_all: bool
+    """Whether Pods count that may not go."""
+    reads_min_domains: bool
+    books: bool
+    """Whether several Pods may not go for the same room."""
+    fit: FitRules
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A group under evaluation."""
+
+    rules: Rules
+    view: View
+    namespace: str
+    key: Key
+    left: set[str]
+    """Nodes whose limit is reached."""
+    constraints: Mapping[Spread, Sequence[PodTemplate]]
+    """In a fixed order, with the templates that carry each."""
+    templates: tuple[PodTemplate, ...]
+    listed: Sequence[Pod] = field(default=())
+    """Where not all are counted: the Pods in scope that may go."""
+
+    def lists(self, pod: Pod) -> bool:
+        """Say whether the Pod is in scope, on a node of the cycle."""
+        selector = self.rules.label_selector
+        return pod.node_name in self.view.nodes and (
+            selector is None or matches(selector, pod.template.labels)
+        )
+
+    def may_go(self, pod: Pod) -> bool:
+        return self.lists(pod) and self.view.filter(pod) is None
+
+    def pods(self, templates: Iterable[PodTemplate]) -> Iterable[Pod]:
+        for template in templates:
+            yield from self.view.lister.placed_pods(Kin(self.namespace, template))
+
+    def evictable(self, templates: Iterable[PodTemplate]) -> Step[list[Pod]]:
+        """Return the Pods of these templates that may go, by node and name."""
+        found: list[Pod] = []
+        for looked_at, pod in enumerate(self.pods(templates), 1):
+            if self.may_go(pod):
+                found.append(pod)
+            if looked_at % _PODS_AT_ONCE == 0:
+                yield Pause()
+        return sorted(found, key=_place)
+
+    def selected(self, spread: Spread) -> list[Pod]:
+        """Return the Pods that a constraint counts, by node and name."""
+        if not self.rules.counts_all:
+            return [pod for pod in self.listed if _counts(spread, pod)]
+        selected = [each for each in self.templates if selects(spread, each)]
+        return sorted(filter(is_counted, self.pods(selected)), key=_place)
+
+    def counted(self, spread: Spread) -> DomainCounts:
+        if self.rules.counts_all:
+            return self.view.lister.spread_counts(self.namespace, spread)
+        return counted_by_upstream(spread, self.selected(spread), self.view.nodes)
+
+    def floor(self, spread: Spread, counted: DomainCounts) -> int:
+        """Return what a domain is held against: the least of all."""
+        if not self.rules.reads_min_domains:
+            return least_of(counted.domains, counted.counts, 1) or 0
+        return counted.least or 0
+
+    def is_uneven(self, spread: Spread, counted: DomainCounts) -> bool:
+        most = max(counted.counts.values(), default=0)
+        return most - self.floor(spread, counted) > spread.max_skew
+
+    def is_carried(self, spread: Spread) -> bool:
+        """Say whether a Pod that may go carries the constraint; as upstream, others do not ask for
+        it."""
+        if not self.rules.counts_all:
+            return any(pod.template in self.constraints[spread] for pod in self.listed)
+        return any(map(self.may_go, self.pods(self.constraints[spread])))
+
+    def offer(self, pod: Pod, reason: str) -> Step[Verdict]:
+        cause = Cause("spread", self.key.unit, ())
+        verdict = (yield Candidate(self.key, pod, cause, reason)) or TAKEN
+        if verdict.stop is Stop.NODE:
+            self.left.add(pod.node_name)
+        return verdict
+
+
+def counted_by_upstream(
+    spread: Spread, pods: Iterable[Pod], nodes: Mapping[str, Node]
+) -> DomainCounts:
+    """Count these Pods as upstream does.
+
+    The domains are those of the cycle's nodes that the inclusion policies accept, and beside them
+    those of the Pods' own nodes, accepted or not.
+    """
+    key, inclusion = spread.topology_key, spread.shape.inclusion
+    of_node: dict[str, str] = {}
+    accepted: dict[str, list[str]] = {}
+    for node in nodes.values():
+        value = node.labels.get(key)
+        if value is not None and inclusion.accepts(node):
+            of_node[node.name] = value
+            accepted.setdefault(value, []).append(node.name)
+    counts: dict[str, int] = {}
+    for pod in pods:
+        value = nodes[pod.node_name].labels.get(key)
+        if value is not None:
+            of_node[pod.node_name] = value
+            accepted.setdefault(value, [])
+            counts[value] = counts.get(value, 0) + 1
+    domains = Domains(of_node, accepted)
+    return DomainCounts(domains, counts, least_of(domains, counts, spread.min_domains))
+
+
+def by_domain(
+    counted: DomainCounts, pods: Iterable[Pod], wanted: Callable[[str], bool]
+) -> dict[str, list[Pod]]:
+    """Return the Pods of those domains that are wanted, in the order in which they came."""
+    of_node = counted.domains.of_node
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        value = of_node.get(pod.node_name)
+        if value is not None and wanted(value):
+            found.setdefault(value, []).append(pod)
+    return found
+
+
+def last_goes_first(pods: Iterable[Pod], may_go: Callable[[Pod], bool]) -> list[Pod]:
+    """Order a domain's Pods so that those to go stand last, as upstream has it.
+
+    Who may not go stands first; then who is bound to some nodes by selector or affinity; each of
+    these by priority, none at all being the lowest. Upstream turns those without one round.
+    """
+    ranked = {_rank(pod, may_go(pod), at): pod for at, pod in enumerate(pods)}
+    return [ranked[rank] for rank in sorted(ranked)]
+
+
+def _rank(pod: Pod, may_go: bool, at: int) -> tuple[bool, bool, bool, int, int]:
+    template = pod.template
+    bound = bool(
+        template.node_selector
+        or template.required_node_affinity is not None
+        or template.preferred_node_affinity
+    )
+    priority = template.priority
+    if priority is None:
+        return may_go, not bound, False, 0, -at
+    return may_go, not bound, True, priority, at
+
+
+def constraints_of(
+    group: SpreadGroup, kinds: Sequence[str]
+) -> Mapping[Spread, Sequence[PodTemplate]]:
+    """Return a group's constraints of these kinds, in a fixed order, and who carries each."""
+    found: dict[Spread, list[PodTemplate]] = {}
+    for template in group.templates:
+        for spread in dict.fromkeys(each for kind in kinds for each in spreads(template, kind)):
+            found.setdefault(spread, []).append(template)
+    return {spread: found[spread] for spread in sorted(found, key=_order)}
+
+
+@lru_cache(maxsize=20_000)
+def _order(spread: Spread) -> tuple[str, str, int, int, str]:
+    skew = (spread.max_skew, spread.min_domains)
+    return (spread.topology_key, text(spread.selector), *skew, repr(spread.shape))
+
+
+def _counts(spread: Spread, pod: Pod) -> bool:
+    return is_counted(pod) and selects(spread, pod.template)
+
+
+def _place(pod: Pod) -> tuple[str, str]:
+    return pod.node_name, pod.name

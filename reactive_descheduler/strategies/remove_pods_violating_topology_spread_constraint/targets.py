@@ -1,0 +1,75 @@
+"""The domains of one constraint by size, and the search for one that takes a Pod."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Generator, Hashable, Iterator, Mapping
+
+from reactive_descheduler.api.eviction import Pause
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.scheduling.spread import HARD, DomainCounts, Spread, spreads
+
+from .expected import Room
+
+_NODES_AT_ONCE = 200
+"""After how many that were tried a search gives way."""
+
+
+class Targets:
+    """`room` None: any node of the cycle takes any Pod."""
+
+    def __init__(
+        self, nodes: Mapping[str, Node], spread: Spread, counted: DomainCounts, *, room: Room | None
+    ) -> None:
+        self._nodes = nodes
+        self._topology_key = spread.topology_key
+        self._domains = counted.domains
+        self._room = room
+        self._by_size = sorted(
+            (counted.counts.get(value, 0), value) for value in counted.domains.nodes
+        )
+        self._nowhere: set[Hashable] = set()
+
+    def resize(self, value: str, old: int, new: int) -> None:
+        """Follow a domain that has grown or shrunk: who found no place may find one now."""
+        self._nowhere.clear()
+        del self._by_size[bisect_left(self._by_size, (old, value))]
+        insort(self._by_size, (new, value))
+
+    def find(self, pod: Pod, most: int) -> Generator[Pause, None, tuple[Node | None, bool]]:
+        """Return a node in the emptiest domain that takes the Pod, and whether another did not.
+
+        `most`: how many Pods a domain may hold before.
+        """
+        like = self._like(pod)
+        if like in self._nowhere:
+            return None, True
+        refused = False
+        for tried, node in enumerate(self._candidates(pod, most), 1):
+            if self._room is None or self._room.takes(pod, node):
+                return node, refused
+            refused = True
+            if tried % _NODES_AT_ONCE == 0:
+                yield Pause()
+        self._nowhere.add(like)
+        return None, True
+
+    def _candidates(self, pod: Pod, most: int) -> Iterator[Node]:
+        for size, value in self._by_size:
+            if size > most:
+                return
+            for name in self._domains.nodes[value]:
+                node = self._nodes.get(name)
+                if node is not None and name != pod.node_name:
+                    yield node
+
+    def _like(self, pod: Pod) -> Hashable:
+        """Return what is the same for Pods that the same nodes take: beside the template, where
+        they leave room under their other constraints."""
+        if pod.template.anti_affinity:
+            return pod.uid
+        keys = sorted({each.topology_key for each in spreads(pod.template, HARD)})
+        labels = self._nodes[pod.node_name].labels
+        others = (labels.get(key) for key in keys if key != self._topology_key)
+        return (pod.template, *others)

@@ -121,9 +121,10 @@ class Correction(StrEnum):
     )
     ANTI_AFFINITY_FEWEST = (
         "antiAffinityFewest",
-        "Among Pods of one priority that must not be together, the first listed goes first.",
-        "Among Pods of one priority that must not be together, the one goes first whose leaving"
-        " ends most conflicts.",
+        "Of Pods that must not be together the first listed goes first, node by node; one that"
+        " terminates is still in the way.",
+        "Over all nodes the lowest priority goes first, and within it the Pod whose leaving ends"
+        " most conflicts; one that terminates is no longer in the way.",
     )
     PREFERRED_AFFINITY_FITS = (
         "preferredAffinityFits",

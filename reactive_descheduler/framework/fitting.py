@@ -91,17 +91,20 @@ class Fitting:
         self._memory[key] = _Found(self._first(pod, untried, lister), "")
         return self._memory[key].witness
 
-    def room_wakes(self, pod: Pod, lister: Lister) -> tuple[On, *tuple[On, ...]]:
+    def room_wakes(
+        self, pod: Pod, lister: Lister, *, on: Shape | None = None
+    ) -> tuple[On, *tuple[On, ...]]:
         """Return what could make room for a Pod that fits nowhere: a better node, or less on one,
-        or in the way elsewhere."""
+        or in the way elsewhere. `on`: its shape, made narrower, where only some nodes matter."""
+        wanted = on or shape(pod)
         freed = Action.POD_GONE | Action.POD_RESOURCES
         if pod.template.anti_affinity:
             freed |= Action.POD_LABELS
         if lister.promised():
             freed |= Action.REPLACED
-        less = On(freed, None, shape(pod))
+        less = On(freed, None, wanted)
         others = (less, *self._far_wakes(pod, lister))
-        return (On(Action.NODE_ADDED | NODE_FIT, None, shape(pod)), *others)
+        return (On(Action.NODE_ADDED | NODE_FIT, None, wanted), *others)
 
     def own_room_wake(self, pod: Pod, node: Node) -> On:
         """Return what could let a Pod fit its own node again, beside what could make room.

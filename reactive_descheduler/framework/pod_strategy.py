@@ -71,7 +71,8 @@ class NotYet(NamedTuple):
     reason: str
 
 
-Predicate = Callable[[View, Pod, Node], Violation | NotYet | None]
+Predicate = Callable[[View, Pod, Node], Violation | NotYet | Rejection | None]
+"""Returns a Rejection where the placement is wrong, and nothing better is to be had."""
 
 
 def is_ready(change: Change, _lister: Lister, _key: Key) -> bool:
@@ -208,6 +209,8 @@ class PodStrategy(ABC):
             On(POD_MATTERS | self.READS_POD, pod.ref),
             On(NODE_MATTERS | self.READS_NODE, node.ref),
         )
+        if isinstance(found, Rejection):
+            return found
         if isinstance(found, NotYet):
             return Rejection(self.NAME, found.reason, (At(found.due),), pod.ref)
         refused = view.filter(pod) or view.pre_eviction(pod) or self._refuses(view, pod, node)

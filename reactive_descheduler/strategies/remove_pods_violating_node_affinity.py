@@ -1,14 +1,15 @@
 """RemovePodsViolatingNodeAffinity: evicts Pods whose node does not, or no longer, suit them.
 
 Required: the Pod's selector and affinity refuse its node. Preferred: some other node of the cycle
-weighs more, whether it would take the Pod or not. In both cases the Pod must fit some node of the
-cycle, its own among them; for a required one that is another node, as its own refuses it.
+weighs more, and would take the Pod; for upstream it need not. In both cases the Pod must fit some
+node of the cycle, its own among them; for a required one that is another node, as its own refuses
+it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Annotated, ClassVar, NamedTuple
 
 import structlog
 from pydantic import Field
@@ -17,7 +18,12 @@ from reactive_descheduler.api.changes import Action, Change, Key, On
 from reactive_descheduler.api.eviction import Cause, Rejection
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.api.scheduling.node_affinity import accepts, label_keys, preferred_weight
+from reactive_descheduler.api.scheduling.node_affinity import (
+    accepts,
+    label_keys,
+    preferred_weight,
+    preferring_shape,
+)
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.args import Listed
 from reactive_descheduler.config.corrections import Correction, Corrections
@@ -58,6 +64,14 @@ def _raises_weight(change: Change, lister: Lister, key: Key) -> bool:
     return own is not None and weight > preferred_weight(pod.template, own)
 
 
+class _Weighed(NamedTuple):
+    """A node with what it weighs to a Pod, negative so that the heaviest comes first."""
+
+    weight: int
+    name: str
+    node: Node
+
+
 class RemovePodsViolatingNodeAffinity(PodStrategy):
     NAME: ClassVar[str] = "RemovePodsViolatingNodeAffinity"
     EVENTS: ClassVar[tuple[Subscription, ...]] = (
@@ -92,6 +106,9 @@ class RemovePodsViolatingNodeAffinity(PodStrategy):
             and evictor.node_fit_written
             and not evictor.node_fit
         )
+        self._asks_if_it_fits = (
+            Correction.PREFERRED_AFFINITY_FITS in corrections and self._looks_elsewhere
+        )
 
     def keys_for(self, scope: Scope, change: Change, lister: Lister, /) -> Iterable[Key]:
         if scope is not Scope.ALL:
@@ -120,18 +137,43 @@ class RemovePodsViolatingNodeAffinity(PodStrategy):
         cause = Cause("required-affinity", _ident(pod, node), (node.ref,))
         return Violation(cause, f"its selector or required affinity refuses node {node.name}")
 
-    def _better_elsewhere(self, view: View, pod: Pod, node: Node) -> Violation | None:
+    def _better_elsewhere(self, view: View, pod: Pod, node: Node) -> Violation | Rejection | None:
         if not pod.template.preferred_node_affinity:
             return None
         weight = preferred_weight(pod.template, node)
-        best = max(view.nodes.values(), key=lambda each: preferred_weight(pod.template, each))
-        best_weight = preferred_weight(pod.template, best)
-        if best_weight <= weight:
+        better = [
+            _Weighed(-found, each.name, each)
+            for each in view.nodes.values()
+            if (found := preferred_weight(pod.template, each)) > weight
+        ]
+        if not better:
             return None
+        better.sort()
+        best = better[0].node
         view.note(On(Action.NODE_REMOVED | Action.NODE_READY | Action.NODE_LABELS, best.ref))
+        if self._asks_if_it_fits:
+            taker = self._taker(view, pod, better)
+            if taker is None:
+                wakes = self._fitting.room_wakes(pod, view.lister, on=preferring_shape(pod))
+                reason = f"it prefers {best.name} to {node.name}, but fits no node that it prefers"
+                return Rejection(self.NAME, reason, wakes, pod.ref)
+            best = taker
         cause = Cause("preferred-affinity", _ident(pod, node), (node.ref, best.ref))
+        best_weight = preferred_weight(pod.template, best)
         reason = f"it prefers {best.name} (weight {best_weight}) to {node.name} (weight {weight})"
         return Violation(cause, reason)
+
+    def _taker(self, view: View, pod: Pod, better: Sequence[_Weighed]) -> Node | None:
+        """Return the first of these nodes that would take the Pod; take note of what may change
+        that."""
+        fitting, lister = self._fitting, view.lister
+        for each in better:
+            if fitting.misfit(pod, each.node, lister) is None:
+                if each is not better[0]:
+                    view.note(*fitting.room_wakes(pod, lister, on=preferring_shape(pod)))
+                view.note(*fitting.loss_wakes(pod, each.node, lister))
+                return each.node
+        return None
 
     def _refuses(self, view: View, pod: Pod, node: Node) -> Rejection | None:
         if not self._looks_elsewhere:

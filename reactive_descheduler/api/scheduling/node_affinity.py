@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import PodTemplate
+from reactive_descheduler.api.pod import Pod, PodTemplate, Shape, shape
 from reactive_descheduler.api.selectors import flaw, holds
 from reactive_descheduler.api.terms import NodeSelector, NodeSelectorTerm, Requirement
 
@@ -44,6 +44,28 @@ def preferred_weight(template: PodTemplate, node: Node) -> int:
         term.weight
         for term in template.preferred_node_affinity
         if not _term_flaw(term.preference) and _term_matches(term.preference, node)
+    )
+
+
+def preferring_shape(pod: Pod) -> Shape:
+    """Return the Pod's shape, narrowed to nodes that some preference of it matches."""
+    return shape(pod)._replace(required_node_affinity=_preferring(pod.template))
+
+
+@lru_cache(maxsize=10_000)
+def _preferring(template: PodTemplate) -> NodeSelector:
+    required = template.required_node_affinity
+    wanted = (NodeSelectorTerm(),) if required is None else required.node_selector_terms or ()
+    preferences = (term.preference for term in template.preferred_node_affinity)
+    return NodeSelector(
+        tuple(
+            NodeSelectorTerm(
+                (*(left.match_expressions or ()), *(right.match_expressions or ())),
+                (*(left.match_fields or ()), *(right.match_fields or ())),
+            )
+            for right in preferences
+            for left in wanted
+        )
     )
 
 

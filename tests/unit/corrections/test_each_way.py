@@ -18,13 +18,14 @@ from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corre
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.framework.cycle import CycleNodes
 from reactive_descheduler.strategies import PLUGINS
-from tests.builders import make_budget, make_node, make_pod, taint
+from tests.builders import make_budget, make_namespace, make_node, make_pod, taint
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TAINTS = "RemovePodsViolatingNodeTaints"
 RESTARTS = "RemovePodsHavingTooManyRestarts"
 AFFINITY = "RemovePodsViolatingNodeAffinity"
 DUPLICATES = "RemoveDuplicates"
+ANTI_AFFINITY = "RemovePodsViolatingInterPodAntiAffinity"
 LOW = "LowNodeUtilization"
 HIGH = "HighNodeUtilization"
 
@@ -69,6 +70,30 @@ ZONED = {
         }
     }
 }
+PREFERRED_B: dict[str, object] = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 1,
+                "preference": {
+                    "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]
+                },
+            }
+        ]
+    }
+}
+
+
+def kept_away(app: str, **term: object) -> dict[str, object]:
+    """Return the affinity of a Pod that keeps Pods of an app off its node."""
+    full = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": app}},
+        **term,
+    }
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [full]}}
+
+
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 REFUSED = "refused"
 
@@ -296,6 +321,80 @@ CASES = (
         ],
         upstream=[],
         ours=["a", "b"],
+    ),
+    Case(
+        "anti-affinity-to-namespaces-by-their-labels",
+        Correction.ANTI_AFFINITY_SCOPE,
+        policy({ANTI_AFFINITY: {}}),
+        [
+            make_node("n1"),
+            OTHER,
+            make_namespace("default"),
+            make_namespace("loud", labels={"loud": "yes"}),
+            make_pod(
+                "a",
+                node="n1",
+                affinity=kept_away("web", namespaceSelector={"matchLabels": {"loud": "yes"}}),
+            ),
+            make_pod("b", namespace="loud", node="n1"),
+        ],
+        upstream=[],
+        ours=["a"],
+    ),
+    Case(
+        "pods-of-one-name-in-two-namespaces",
+        Correction.ANTI_AFFINITY_SCOPE,
+        policy({ANTI_AFFINITY: {}}),
+        [
+            make_node("n1"),
+            OTHER,
+            make_pod("db-0", node="n1", affinity=kept_away("web", namespaces=["other"])),
+            make_pod("db-0", namespace="other", node="n1"),
+        ],
+        upstream=[],
+        ours=["db-0"],
+    ),
+    Case(
+        "whose-leaving-ends-most-conflicts-goes-first",
+        Correction.ANTI_AFFINITY_FEWEST,
+        policy({ANTI_AFFINITY: {}}),
+        [
+            make_node("n1"),
+            OTHER,
+            make_pod("a", node="n1", labels={"app": "spoke"}, affinity=kept_away("hub")),
+            make_pod("b", node="n1", labels={"app": "spoke"}, affinity=kept_away("hub")),
+            make_pod("z", node="n1", labels={"app": "hub"}, affinity=kept_away("spoke")),
+        ],
+        # All are asked for, since each request is refused here.
+        upstream=["a", "b", "z"],
+        ours=["z", "a", "b"],
+    ),
+    Case(
+        "pods-that-terminate-are-no-longer-in-the-way",
+        Correction.ANTI_AFFINITY_FEWEST,
+        policy({ANTI_AFFINITY: {}}),
+        [
+            make_node("n1"),
+            OTHER,
+            make_pod("a", node="n1", affinity=kept_away("web")),
+            make_pod("b", node="n1", deleted=NOW),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "preferred-node-is-full",
+        Correction.PREFERRED_AFFINITY_FITS,
+        policy(
+            {AFFINITY: {"nodeAffinityType": ["preferredDuringSchedulingIgnoredDuringExecution"]}}
+        ),
+        [
+            make_node("n1"),
+            make_node("n2", allocatable={"cpu": "4", "pods": "0"}),
+            make_pod("a", node="n1", affinity=PREFERRED_B),
+        ],
+        upstream=["a"],
+        ours=[],
     ),
 )
 

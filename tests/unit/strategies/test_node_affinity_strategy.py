@@ -8,7 +8,8 @@ from structlog.testing import capture_logs
 
 from reactive_descheduler.api.changes import Action, On
 from reactive_descheduler.api.eviction import Candidate, Stop, Verdict
-from reactive_descheduler.config.corrections import ALL, NONE, Corrections
+from reactive_descheduler.api.scheduling.fit import shape_misfit
+from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corrections
 from reactive_descheduler.strategies.remove_pods_violating_node_affinity import (
     PREFERRED,
     REQUIRED,
@@ -114,12 +115,6 @@ def test_required(wanting: Manifest, nodes: list[Manifest], expected: list[str])
         pytest.param(pod(prefers(c=1)), [IN_A, IN_B], [], id="nowhere"),
         pytest.param(
             pod(prefers(b=1)),
-            [IN_A, node("n2", "b", unschedulable=True)],
-            ["p"],
-            id="better-is-cordoned-but-it-fits-where-it-is",
-        ),
-        pytest.param(
-            pod(prefers(b=1)),
             [node("n1", "a", taints=[taint()]), node("n2", "b", allocatable={"pods": "0"})],
             [],
             id="fits-nowhere",
@@ -136,15 +131,102 @@ def test_preferred(wanting: Manifest, nodes: list[Manifest], expected: list[str]
     assert run(NAME, PREFER, *nodes, wanting).names == expected
 
 
-@pytest.mark.parametrize("arguments", [REQUIRE, PREFER], ids=["required", "preferred"])
-def test_node_fit_asks_for_another_node(arguments: Manifest) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "corrections"),
+    [pytest.param(REQUIRE, ALL, id="required"), pytest.param(PREFER, NONE, id="preferred")],
+)
+def test_node_fit_asks_for_another_node(arguments: Manifest, corrections: Corrections) -> None:
     both = pod({**requires("b"), **prefers(b=1)})
     cordoned = node("n2", "b", unschedulable=True)
+    objects = (IN_A, cordoned, both)
 
-    said = run(NAME, arguments, IN_A, cordoned, both, evictor={"nodeFit": True})
+    said = run(NAME, arguments, *objects, evictor={"nodeFit": True}, corrections=corrections)
 
     assert said.names == []
     assert said.refused == {"p": "nodeFit"}
+
+
+FULL_B = node("n2", "b", allocatable={"pods": "0"})
+NO_ROOM_ON_BETTER = [
+    pytest.param([node("n2", "b", unschedulable=True)], id="cordoned"),
+    pytest.param([node("n2", "b", taints=[taint()])], id="tainted"),
+    pytest.param([FULL_B], id="full"),
+    pytest.param([FULL_B, node("n3", "c")], id="another-as-good-as-its-own-has-room"),
+]
+
+
+@pytest.mark.parametrize("others", NO_ROOM_ON_BETTER)
+@pytest.mark.parametrize(
+    ("evictor", "corrections", "expected"),
+    [
+        pytest.param({}, ALL, [], id="corrected"),
+        pytest.param({"nodeFit": True}, ALL, [], id="with-node-fit"),
+        pytest.param({}, NONE, ["p"], id="as-upstream"),
+        pytest.param({"nodeFit": False}, ALL, ["p"], id="node-fit-written-as-false"),
+        pytest.param(
+            {"nodeFit": False}, ALL - {Correction.NODE_FIT_FALSE}, [], id="without-that-correction"
+        ),
+    ],
+)
+def test_preferred_node_has_to_take_it(
+    others: list[Manifest], evictor: Manifest, corrections: Corrections, expected: list[str]
+) -> None:
+    objects = (IN_A, *others, pod(prefers(b=1)))
+
+    said = run(NAME, PREFER, *objects, evictor=evictor, corrections=corrections)
+
+    assert said.names == expected
+    if not expected:
+        assert [each.reason for each in said.rejections] == [
+            "it prefers n2 to n1, but fits no node that it prefers"
+        ]
+
+
+def test_heaviest_node_that_would_take_it_is_named() -> None:
+    wanting = pod(prefers(b=5, c=3))
+
+    said = run(NAME, PREFER, IN_A, FULL_B, node("n3", "c"), node("n4", "c"), wanting)
+
+    assert [each.reason for each in said.candidates] == [
+        "it prefers n3 (weight 3) to n1 (weight 0)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("others", "old", "new"),
+    [
+        pytest.param([FULL_B], FULL_B, IN_B, id="it-got-room"),
+        pytest.param([FULL_B], pod(name="q", node="n2"), None, id="a-pod-left-it"),
+        pytest.param([FULL_B], FULL_B, None, id="it-went"),
+        pytest.param([FULL_B, node("n3", "c")], FULL_B, IN_B, id="a-better-one-got-room"),
+        pytest.param([FULL_B, node("n3", "c")], node("n3", "c"), None, id="the-taker-went"),
+        pytest.param(
+            [FULL_B, node("n3", "c")], None, pod(name="q", node="n3"), id="the-taker-filled"
+        ),
+    ],
+)
+def test_preferring_pod_is_looked_at_again_when_room_moves(
+    others: list[Manifest], old: Manifest | None, new: Manifest | None
+) -> None:
+    lister = cluster(IN_A, *others, pod(prefers(b=5, c=3)))
+
+    assert wakes_on(evaluate(build(NAME, PREFER), view_of(lister), UID), changed(old, new))
+
+
+def test_pod_waits_only_for_nodes_that_it_prefers() -> None:
+    wanting = pod({**requires("a", "b"), **prefers(b=1)}, requests={"cpu": "1"})
+
+    said = run(NAME, PREFER, IN_A, FULL_B, wanting)
+
+    shapes = {wake.shape for wake in said.rejections[0].wakes if isinstance(wake, On)} - {None}
+    lister = cluster(IN_A, IN_B, node("n3", "c"), node("n4", "b", allocatable={"pods": "9"}))
+    fitting = [
+        each.name
+        for each in lister.nodes()
+        for shape in shapes
+        if shape is not None and shape_misfit(shape, each, lister) is None
+    ]
+    assert fitting == ["n2"]
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ class OpenWatch(Watch):
     silent = False
     breaks = False
 
-    def say(self, line: bytes) -> None:
-        """Send a line more."""
-        self._lines.append(line)
+    def say(self, *lines: bytes) -> None:
+        """Send lines more."""
+        self._lines.extend(lines)
         self._filled.set()
 
     def end(self) -> None:
@@ -134,6 +134,8 @@ class CaseServer(ApiServer):
         self.forbidden: set[tuple[str, str]] = set()
         """Verb and resource."""
         self.lease_status = 0
+        self._unsaid: dict[str, list[bytes]] = {}
+        """Lines for the next watch of a kind."""
         self.mute: set[str] = set()
         """Kinds of which watches get no answer at all."""
         self.resets_left = 0.0
@@ -147,6 +149,15 @@ class CaseServer(ApiServer):
         for watch in self.open:
             if watch.authorization != f"Bearer {token}":
                 watch.end()
+
+    def say(self, kind: str, lines: Iterable[bytes]) -> None:
+        """Send lines on the watches of a kind; where none is open now, on the next."""
+        lines = list(lines)
+        watches = [watch for watch in self.open if watch.kind == kind]
+        for watch in watches:
+            watch.say(*lines)
+        if not watches:
+            self._unsaid.setdefault(kind, []).extend(lines)
 
     def terminate(self, stored: Stored, *, by: float) -> None:
         """Show a Pod as terminating; `by` is when it will be gone, in seconds from now."""
@@ -255,6 +266,7 @@ class CaseServer(ApiServer):
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         self.open.append(watch)
+        watch.say(*self._unsaid.pop(watch.kind, ()))
         try:
             with suppress(ConnectionError):
                 await response.prepare(request)

@@ -58,7 +58,7 @@ Op: TypeAlias = Callable[["Player", Event], Awaitable[None]]
 START = "2026-01-01T00:00:00Z"
 POD_AGE = 3600.0
 """Seconds that a Pod has been there at the start if nothing else is said."""
-READY_LOOK_EVERY = 0.5
+READY_LOOK_EVERY = 0.25
 """Seconds between two looks at readiness."""
 END_WITHIN = 60.0
 """Seconds that the daemon may take to stop."""
@@ -215,7 +215,11 @@ class Player:
         if event.get("leader") is False:
             raise NotPlayedError("a start as standby: leader election not built yet")
         file = PolicyFile(self._read, source="policy.yaml", corrections=None, clock=self._clock)
-        settings = RunSettings(policy_config_file="policy.yaml", dry_run=self._setup.dry_run)
+        settings = RunSettings(
+            policy_config_file="policy.yaml",
+            dry_run=self._setup.dry_run,
+            feature_gates=self._setup.feature_gates,
+        )
         connection = KubeConnection(
             await self._tokens.load(), Credentials(self._tokens, self._clock)
         )
@@ -359,7 +363,8 @@ class Player:
 
     async def send_line(self, event: Event) -> None:
         if "json" in event:
-            line = json.dumps(event["json"]).encode() + b"\n"
+            given = event["json"]
+            line = (given if isinstance(given, str) else json.dumps(given)).encode() + b"\n"
         else:
             _, stored = self._found(event)
             document: JsonObject = stored.copy() if stored is not None else {}
@@ -368,8 +373,7 @@ class Player:
             annotations = attach(document, "metadata", "annotations")
             annotations["padding"] = "x" * max(0, size - bare)
             line = line_of(text(event, "type"), document)
-        for watch in self._open(event):
-            watch.say(line)
+        self._server.say(text(event, "kind"), [line])
 
     async def replay(self, event: Event) -> None:
         resource = BY_KIND[text(event, "kind")]
@@ -377,9 +381,7 @@ class Player:
         last = {each.stored.key: each.line for each in store.history}
         for key, stored in store.objects.items():
             last.setdefault(key, line_of("ADDED", stored.document))
-        for watch in self._open(event):
-            for line in last.values():
-                watch.say(line)
+        self._server.say(resource.kind, last.values())
 
     async def reset_connections(self, event: Event) -> None:
         if event["fault"] != "reset":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from reactive_descheduler.config.feature_gates import FeatureGates, parse_feature_gates
 from reactive_descheduler.sandbox.documents import JsonObject, mapping
 
 EMPTY_POLICY: JsonObject = {
@@ -18,7 +19,6 @@ NOT_BUILT: Mapping[str, str] = {
     "lease_duration_s": "leader election",
     "lease_renew_s": "leader election",
     "lease_retry_s": "leader election",
-    "feature_gates": "feature gates",
 }
 """Settings of what the product does not have yet, and what that is."""
 NO_BRAKES: JsonObject = {
@@ -39,6 +39,7 @@ class Setup:
     reactive: JsonObject = field(default_factory=dict)
     """The key `reactive:` of its policy file."""
     dry_run: bool = False
+    feature_gates: FeatureGates = frozenset()
     bucket_first: float | None = None
     """Seconds on the case's clock before which the global token bucket is empty."""
 
@@ -58,11 +59,12 @@ def read_settings(settings: JsonObject) -> Setup:
     for name, value in settings.items():
         if name in _DONE:
             continue
-        if name in NOT_BUILT:
+        if name in NOT_BUILT and value:
             raise NotPlayedError(f"setting {name}: {NOT_BUILT[name]} not built yet")
-        if name not in _READERS:
+        if name in _READERS:
+            _READERS[name](setup, value)
+        elif name not in NOT_BUILT:
             raise NotPlayedError(f"unknown setting {name}")
-        _READERS[name](setup, value)
     return setup
 
 
@@ -91,19 +93,29 @@ def _dry_run(setup: Setup, value: object) -> None:
     setup.dry_run = bool(value)
 
 
+def _feature_gates(setup: Setup, value: object) -> None:
+    names = cast(Sequence[str], value)
+    try:
+        setup.feature_gates = parse_feature_gates(",".join(f"{name}=true" for name in names))
+    except ValueError as error:
+        raise NotPlayedError(f"setting feature_gates: {error}") from error
+
+
 def _bucket_first(setup: Setup, value: object) -> None:
     setup.bucket_first = cast(float, value)
 
 
 def _brakes(setup: Setup, value: object) -> None:
-    if value != "off":
+    if value == "off":
+        _set(setup, ("brakes",), NO_BRAKES)
+    elif value != "on":
         raise NotPlayedError(f"setting brakes: unknown value {value}")
-    _set(setup, ("brakes",), NO_BRAKES)
 
 
 _READERS: Mapping[str, Reader] = {
     "corrections": _as_is("corrections"),
     "dry_run": _dry_run,
+    "feature_gates": _feature_gates,
     "bucket_per_s": _as_is("rateLimit", "evictionsPerSecond"),
     "bucket_burst": _as_is("rateLimit", "burst"),
     "bucket_first_s": _bucket_first,

@@ -25,8 +25,6 @@ WAITING = {
     "window-closed": "time windows",
     "lease-lost-mid-batch": "leader election",
     "standby-takes-over": "leader election",
-    "pace-eviction-in-background": "feature gates",
-    "affinity-preferred-full": "preferredAffinityFits",
 }
 """Cases that need what is not built yet, and what that is."""
 

@@ -44,6 +44,7 @@ _T = TypeVar("_T")
 _Step = Generator[Candidate | Rejection | Pause, Verdict | None, _T]
 
 _PODS_AT_ONCE = 200
+_OWNERS_AT_ONCE = 200
 _NODES_AT_ONCE = 500
 """After how many a step gives way."""
 
@@ -180,28 +181,24 @@ class RemoveDuplicates:
 
     def evaluate(self, view: View, key: Key, /) -> Evaluation:
         namespace, *names = key.unit
-        pods = {
-            pod.uid: pod
-            for name in names
-            for pod in view.lister.pods_of_named(f"{namespace}/{name}")
-        }
-        ordered = sorted(pods.values(), key=lambda pod: (pod.node_name, pod.name))
         groups = {
-            owner: found
-            for owner, found in self._crowded(ordered).items()
-            if f"{owner.kind}/{owner.name}" in names
+            owner: pods
+            for owner, pods in self._crowded(
+                view.lister, (f"{namespace}/{name}" for name in names)
+            ).items()
+            if any(owner_names(pod.template) == (*names,) for pod in pods)
         }
         if groups:
             view.note(On(_NODE_MATTERS, None))
             yield from self._even_out(view, groups, key)
 
     def sweep(self, view: View, /) -> Evaluation:
-        pods: list[Pod] = []
-        for place, name in enumerate(view.nodes):
-            pods += view.lister.pods_on(name)
-            if place % _NODES_AT_ONCE == 0:
-                yield Pause()
-        yield from self._even_out(view, self._crowded(pods), None)
+        groups: dict[_OwnerKey, list[Pod]] = {}
+        owners = view.lister.named_owners()
+        for start in range(0, len(owners), _OWNERS_AT_ONCE):
+            groups |= self._crowded(view.lister, owners[start : start + _OWNERS_AT_ONCE])
+            yield Pause()
+        yield from self._even_out(view, groups, None)
 
     def counts(self, key: Key, pod: Pod, _lister: Lister, /) -> bool:
         namespace, *names = key.unit
@@ -229,32 +226,32 @@ class RemoveDuplicates:
             and not any(owner.kind in self._exclude_kinds for owner in pod.template.owners)
         )
 
-    def _crowded(self, pods: Iterable[Pod]) -> dict[_OwnerKey, list[Pod]]:
-        """Return the Pods by owner key, of those with duplicates somewhere, whoever counts.
+    def _crowded(self, lister: Lister, owners: Iterable[str]) -> dict[_OwnerKey, list[Pod]]:
+        """Return the Pods of these owners, by owner key and in order of nodes, where there are
+        duplicates, whoever counts.
 
         A Pod that names an owner twice is there twice, as upstream has it.
         """
-        groups: dict[_OwnerKey, list[Pod]] = {}
-        crowded: set[_OwnerKey] = set()
-        first: dict[tuple[str, str, tuple[str, ...]], str] = {}
-        for pod in pods:
-            if not self._in_scope(pod):
-                continue
-            standing = (pod.node_name, pod.namespace, _identity(pod.template))
-            duplicate = first.setdefault(standing, pod.uid) != pod.uid
-            for owner in _owners(pod.template):
-                key = _OwnerKey(pod.namespace, *owner)
-                groups.setdefault(key, []).append(pod)
-                if duplicate:
-                    crowded.add(key)
-        return {key: groups[key] for key in sorted(crowded)}
+        crowded: dict[_OwnerKey, list[Pod]] = {}
+        for owner in owners:
+            pods = lister.pods_of_named(owner)
+            if len({pod.node_name for pod in pods}) == len(pods):
+                continue  # so it is with most
+            groups: dict[_OwnerKey, list[Pod]] = {}
+            for pod in sorted(filter(self._in_scope, pods), key=lambda pod: pod.node_name):
+                for kind, name, images in _owners(pod.template):
+                    if owner == f"{pod.namespace}/{kind}/{name}":
+                        key = _OwnerKey(pod.namespace, kind, name, images)
+                        groups.setdefault(key, []).append(pod)
+            crowded |= {key: found for key, found in groups.items() if _some_duplicate(found)}
+        return crowded
 
     def _even_out(
         self, view: View, groups: Mapping[_OwnerKey, list[Pod]], key: Key | None
     ) -> Evaluation:
         """Count all, then offer owner key by owner key; with a key only its own Pods, each once."""
         counted = []
-        for owner, pods in groups.items():
+        for owner, pods in sorted(groups.items()):
             on = yield from self._counted(view, pods)
             counted.append((owner, on))
         told: set[str] = set()
@@ -287,12 +284,15 @@ class RemoveDuplicates:
         """Return the nodes that some duplicate accepts, by name; of those who accept but one node
         none."""
         reaches = {_reach(pod.template): pod for pods in on.values() for pod in _duplicates(pods)}
-        found: dict[str, Node] = {}
+        found: list[tuple[Node, ...]] = []
         for reach, pod in reaches.items():
             nodes = yield from self._reachable(view, reach, pod.template)
             if len(nodes) > 1:
-                found.update((node.name, node) for node in nodes)
-        return [found[name] for name in sorted(found)] if len(reaches) > 1 else [*found.values()]
+                found.append(nodes)
+        if len(found) < 2:
+            return found[0] if found else ()
+        union = {node.name: node for nodes in found for node in nodes}
+        return [union[name] for name in sorted(union)]
 
     def _reachable(
         self, view: View, reach: _Reach, template: PodTemplate
@@ -332,11 +332,13 @@ class RemoveDuplicates:
             if number % _NODES_AT_ONCE == _NODES_AT_ONCE - 1:
                 yield Pause()
             room = self._room(view, victim, node)
-            if room:
-                view.note(*self._fitting.loss_wakes(victim, node, view.lister))
-                places.append((len(crowd.on.get(node.name, ())), room))
-                if _below(average, places) >= excess:
-                    return average
+            if not room:
+                continue
+            view.note(*self._fitting.loss_wakes(victim, node, view.lister))
+            places.append((len(crowd.on.get(node.name, ())), room))
+            excess -= _below(average, places[-1:])
+            if excess <= 0:
+                return average
         wakes = self._fitting.room_wakes(victim, view.lister)
         reason = "the nodes with fewer of them have no room for all that should go"
         yield Rejection(self.NAME, f"{_name(crowd.owner)}: {reason}", wakes)
@@ -428,6 +430,13 @@ def _duplicates(pods: Iterable[Pod]) -> list[Pod]:
     """Return the Pods of one node without the first of each kind."""
     first: dict[tuple[str, ...], Pod] = {}
     return [pod for pod in pods if first.setdefault(_identity(pod.template), pod) is not pod]
+
+
+def _some_duplicate(pods: Iterable[Pod]) -> bool:
+    first: dict[tuple[str, tuple[str, ...]], Pod] = {}
+    return any(
+        first.setdefault((pod.node_name, _identity(pod.template)), pod) is not pod for pod in pods
+    )
 
 
 def _below(level: int, places: Iterable[tuple[int, int]]) -> int:

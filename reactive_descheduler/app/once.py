@@ -8,6 +8,7 @@ and passed on.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import anyio
 import anyio.lowlevel
@@ -117,7 +118,8 @@ class OnePass:
             try:
                 said = said_so_far.send(verdict)
             except StopIteration:
-                return ledger.report
+                show = Correction.EXIT_CODES in core.policy.corrections
+                return replace(ledger.report, failures_show=show)
             verdict = None
             if isinstance(said, Candidate):
                 seen = len(ledger.report.observed)

@@ -74,6 +74,8 @@ class PassReport:
     rejected: list[Rejection] = field(default_factory=list)
     """What filters and strategies said no to, or not yet."""
     failed: list[Failed] = field(default_factory=list)
+    failures_show: bool = True
+    """Whether the exit code of the process tells of failures; the correction exitCodes."""
 
     @property
     def failures(self) -> int:

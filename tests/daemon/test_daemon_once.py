@@ -139,3 +139,13 @@ async def test_a_strategy_that_only_observes_is_reported_and_asks_nothing() -> N
     report = await one_pass(cluster, policy=TAINTS + observe, faults=[requests])
     assert [candidate.pod.name for candidate in report.observed] == ["a"]
     assert (report.evicted, requests.hits) == ([], 0)
+
+
+@pytest.mark.parametrize("corrections", ["all", "missingPluginConfig"])
+async def test_failures_show_in_the_exit_code_unless_it_is_to_be_as_upstream(
+    corrections: str,
+) -> None:
+    policy = TAINTS + AT_ONCE.replace("{", f"{{corrections: {corrections}, ", 1)
+    report = await one_pass(tainted(make_pod("a", node="node-1")), policy=policy)
+
+    assert report.failures_show is (corrections == "all")

@@ -222,6 +222,15 @@ _CANDIDATE = Candidate(Key(0, "PodLifeTime", (_POD.uid,)), _POD, Cause("age", ()
             ExitCode.FAILURE,
             id="failing strategy",
         ),
+        pytest.param(
+            PassReport(
+                refused=[RefusedCandidate(_CANDIDATE, Refusal(403, "not you"))],
+                failed=[Failed(None, 0, "PodLifeTime", "ValueError")],
+                failures_show=False,
+            ),
+            ExitCode.OK,
+            id="as upstream",
+        ),
     ],
 )
 def test_one_pass_tells_by_its_exit_code_whether_all_went_well(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from reactive_descheduler.api.errors import PolicyError
+from reactive_descheduler.app.booking import rooms_of
 from reactive_descheduler.app.pass_driver import Refusal, run_pass
 from reactive_descheduler.app.policy import in_tree_registry, pass_limits
 from reactive_descheduler.app.snapshot import Manifest, snapshot_of
@@ -18,7 +19,15 @@ from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corre
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.framework.cycle import CycleNodes
 from reactive_descheduler.strategies import PLUGINS
-from tests.builders import make_budget, make_namespace, make_node, make_pod, taint
+from tests.builders import (
+    make_budget,
+    make_claim,
+    make_namespace,
+    make_node,
+    make_pod,
+    make_volume,
+    taint,
+)
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TAINTS = "RemovePodsViolatingNodeTaints"
@@ -94,6 +103,17 @@ def kept_away(app: str, **term: object) -> dict[str, object]:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [full]}}
 
 
+PLACE = "topology.kubernetes.io/zone"
+CLAIMING = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+LISTENING = {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+HARD_SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+TESTED_ELSEWHERE = {Correction.EXIT_CODES}
+"""What is no matter of a pass: the exit code of the command, in `unit/cli` and `daemon`."""
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 REFUSED = "refused"
 
@@ -106,6 +126,8 @@ class Case(NamedTuple):
     upstream: Sequence[str] | str
     """The Pods that are asked for, in order; or that the policy is refused."""
     ours: Sequence[str] | str
+    granted: bool = False
+    """Whether the API server grants what is asked for; else it refuses every request."""
 
 
 CASES = (
@@ -396,11 +418,122 @@ CASES = (
         upstream=["a"],
         ours=[],
     ),
+    Case(
+        "keeps-away-who-is-there",
+        Correction.NODE_FIT_ANTI_AFFINITY,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [
+            TAINTED,
+            OTHER,
+            make_pod("a", node="n1"),
+            make_pod("db", node="n2", labels={"app": "db"}, affinity=kept_away("web")),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "kept-away-by-who-is-elsewhere-in-the-zone",
+        Correction.NODE_FIT_ANTI_AFFINITY,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [
+            TAINTED,
+            make_node("n2", labels={"zone": "b"}, unschedulable=True),
+            make_node("n3", labels={"zone": "b"}),
+            make_pod("a", node="n1", affinity=kept_away("db", topologyKey="zone")),
+            make_pod("db", node="n2", labels={"app": "db"}),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "would-break-its-own-hard-spread",
+        Correction.NODE_FIT_SPREAD,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [
+            TAINTED,
+            OTHER,
+            make_pod("a", node="n1", spread=[HARD_SPREAD]),
+            make_pod("b", node="n2"),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "volume-is-in-another-zone",
+        Correction.NODE_FIT_VOLUMES,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [
+            TAINTED,
+            make_node("n2", labels={PLACE: "b"}),
+            make_pod("a", node="n1", volumes=CLAIMING),
+            make_claim(volume="disk"),
+            make_volume("disk", labels={PLACE: "a"}),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "claim-that-is-not-bound-restricts-nothing",
+        Correction.NODE_FIT_VOLUMES,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [TAINTED, OTHER, make_pod("a", node="n1", volumes=CLAIMING), make_claim()],
+        upstream=["a"],
+        ours=["a"],
+    ),
+    Case(
+        "host-port-is-taken",
+        Correction.NODE_FIT_HOST_PORTS,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [
+            TAINTED,
+            OTHER,
+            make_pod("a", node="n1", spec=LISTENING),
+            make_pod("b", node="n2", spec=LISTENING),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "room-for-one-of-two",
+        Correction.BOOKING,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [TAINTED, OTHER, *(make_pod(name, node="n1", requests={"cpu": "3"}) for name in "ab")],
+        upstream=["a", "b"],
+        ours=["a"],
+        granted=True,
+    ),
+    Case(
+        "what-another-drainer-empties-is-left-to-it",
+        Correction.CLAIMED_NODES,
+        policy({TAINTS: {}}),
+        [
+            make_node("n1", taints=[taint("ToBeDeletedByClusterAutoscaler")]),
+            OTHER,
+            make_pod("a", node="n1"),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "what-it-may-empty-later-is-not",
+        Correction.CLAIMED_NODES,
+        policy({TAINTS: {"includePreferNoSchedule": True}}),
+        [
+            make_node(
+                "n1",
+                taints=[taint("DeletionCandidateOfClusterAutoscaler", effect="PreferNoSchedule")],
+            ),
+            OTHER,
+            make_pod("a", node="n1"),
+        ],
+        upstream=["a"],
+        ours=["a"],
+    ),
 )
 
 
 def asked(case: Case, corrections: Corrections) -> list[str] | str:
-    """Return whom a full pass asks for; every request is refused by the API server."""
+    """Return whom a full pass asks for."""
     try:
         loaded = load_policy(
             json.dumps(case.policy), source="p.yaml", plugins=PLUGINS, corrections=corrections
@@ -415,9 +548,12 @@ def asked(case: Case, corrections: Corrections) -> list[str] | str:
         nodes=CycleNodes(loaded.node_selector, nodes),
         now=NOW,
         limits=pass_limits(loaded),
-        ask=lambda _: Refusal(429, "its budget is used up"),
+        ask=lambda _: None if case.granted else Refusal(429, "its budget is used up"),
         one_offer=Correction.ONE_OFFER_PER_PASS in corrections,
+        rooms=rooms_of(loaded),
     )
+    if case.granted:
+        return [each.pod.name for each in report.evicted]
     return [each.candidate.pod.name for each in report.refused]
 
 
@@ -433,8 +569,28 @@ def test_with_the_correction_it_is_ours(case: Case) -> None:
     assert asked(case, frozenset({case.correction})) == case.ours
 
 
+def test_room_is_promised_as_anti_affinity_reads_it() -> None:
+    """Each needs the other: upstream's own check sees nobody who is yet to come."""
+    replicas = [make_pod(f"p{n}", node=f"n{n}", affinity=kept_away("web")) for n in (1, 3)]
+    case = Case(
+        "",
+        Correction.BOOKING,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [TAINTED, make_node("n3", taints=[taint("gone")]), OTHER, *replicas],
+        upstream=["p1", "p3"],
+        ours=["p1"],
+        granted=True,
+    )
+
+    one_offer = Correction.ONE_OFFER_PER_PASS
+    for one in (Correction.BOOKING, Correction.NODE_FIT_ANTI_AFFINITY):
+        assert asked(case, frozenset({one, one_offer})) == case.upstream
+    both = frozenset({Correction.BOOKING, Correction.NODE_FIT_ANTI_AFFINITY, one_offer})
+    assert asked(case, both) == case.ours
+
+
 def test_every_correction_is_tested_and_documented() -> None:
-    assert {case.correction for case in CASES} == set(Correction)
+    assert {case.correction for case in CASES} | TESTED_ELSEWHERE == set(Correction)
     page = Path(__file__).parents[3].joinpath("docs/corrections.md").read_text(encoding="utf-8")
     for correction in Correction:
         assert f"## `{correction}`" in page

@@ -174,6 +174,7 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
         one_offer=Correction.ONE_OFFER_PER_PASS in policy.corrections,
         rooms=rooms_of(policy),
         observing=policy.reactive.observing,
+        usage=snapshot.usage if sources else None,
     )
     return Plan(
         time=now,

@@ -275,6 +275,7 @@ class Gauges:
 
     def _refresh_usage(self) -> None:
         metrics, now = self._metrics, self._core.clock.now()
+        metrics.usage_age.clear()  # another policy may ask other questions
         for each in self._measuring.statistics():
             labels = (each.source, each.query)
             if each.oldest is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, TypeVar
 
 import msgspec
 
-from reactive_descheduler.api.quantity import parse_quantity
+from reactive_descheduler.api.quantity import NANOS, parse_quantity
 from reactive_descheduler.cache.usage import Amounts, PodName, Sample, summed
 from reactive_descheduler.config.durations import parse_duration
 
@@ -17,6 +18,7 @@ NODE_METRICS, POD_METRICS = "NodeMetrics", "PodMetrics"
 _Quantities = dict[str, str | int | float]
 _Aware = Annotated[datetime, msgspec.Meta(tz=True)]
 _T = TypeVar("_T")
+_KIBI = 1024 * NANOS
 
 
 class _Metadata(msgspec.Struct):
@@ -52,7 +54,7 @@ def read_node_metrics(document: Document, received: datetime | None) -> tuple[st
     Raises ValueError if something in it cannot be read.
     """
     found = _read(document, _NodeMetrics)
-    window = parse_duration(found.window)
+    window = _window(found.window)
     sample = Sample(_amounts(found.usage), found.timestamp, received or found.timestamp, window)
     return found.metadata.name, sample
 
@@ -61,7 +63,7 @@ def read_pod_metrics(document: Document, received: datetime | None) -> tuple[Pod
     """Return a Pod's name and sample; `received` as above. Raises ValueError likewise."""
     found = _read(document, _PodMetrics)
     usage = summed(_amounts(container.usage) for container in found.containers)
-    window = parse_duration(found.window)
+    window = _window(found.window)
     sample = Sample(usage, found.timestamp, received or found.timestamp, window)
     return (found.metadata.namespace, found.metadata.name), sample
 
@@ -74,4 +76,19 @@ def _read(document: Document, form: type[_T]) -> _T:
 
 
 def _amounts(quantities: _Quantities) -> Amounts:
-    return {name: parse_quantity(quantity) for name, quantity in quantities.items()}
+    return {name: _amount(quantity) for name, quantity in quantities.items()}
+
+
+def _amount(quantity: str | float) -> int:
+    """Parse a quantity; those of a metrics-server in a tenth of the time, since there are hundreds
+    of thousands, each another one."""
+    if isinstance(quantity, str):
+        if quantity[-1:] == "n" and quantity[:-1].isdecimal():
+            return int(quantity[:-1])
+        if quantity[-2:] == "Ki" and quantity[:-2].isdecimal():
+            return int(quantity[:-2]) * _KIBI
+    return parse_quantity(quantity)
+
+
+_window = lru_cache(maxsize=1024)(parse_duration)
+"""Many Pods of one answer share theirs."""

@@ -218,6 +218,8 @@ class KubeConnection:
 
 
 def _text(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return str(error) or "no answer in time"
     return str(error) or type(error).__name__
 
 

@@ -62,10 +62,12 @@ class NoVectorError(AnswerError):
 class PrometheusClient:
     """Asks one server."""
 
-    def __init__(self, url: str, token: Token) -> None:
-        """`url`: with a path where the server has a prefix. Nothing is sent yet."""
+    def __init__(self, url: str, token: Token, *, account: str = SERVICE_ACCOUNT) -> None:
+        """`url`: with a path where the server has a prefix. `account`: the folder in which the
+        cluster's certificate authority is. Nothing is sent yet."""
         self._url = URL(url) / "api/v1/query"
         self._token = token
+        self._authority = Path(account) / "ca.crt"
         self._tls: ssl.SSLContext | None = None
 
     @property
@@ -116,18 +118,24 @@ class PrometheusClient:
                         return answer.status, await answer.read()
                 async with session.get(url, params=asked, ssl=tls, proxy=proxy) as answer:
                     return answer.status, await answer.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            unreachable = Unreachable(f"{self.place}: {str(error) or type(error).__name__}")
-            unreachable.hint = "is the URL in metricsProviders right, and Prometheus running?"
-            raise unreachable from error
+        except TimeoutError as error:
+            why = str(error) or f"no answer within {QUERY_WITHIN:.0f} s"
+            raise self._unreachable(why) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._unreachable(str(error) or type(error).__name__) from error
 
     async def _trust(self) -> ssl.SSLContext | bool:
         """Trust the system's authorities and the cluster's own."""
         if self._url.scheme != "https":
             return True
         if self._tls is None:
-            self._tls = await run_sync(_trust, Path(SERVICE_ACCOUNT) / "ca.crt")
+            self._tls = await run_sync(_trust, self._authority)
         return self._tls
+
+    def _unreachable(self, why: str) -> Unreachable:
+        error = Unreachable(f"{self.place}: {why}")
+        error.hint = "is the URL in metricsProviders right, and Prometheus running?"
+        return error
 
     def _refused(self, status: int, message: str) -> ApiStatusError:
         error = ApiStatusError(status, "from Prometheus", f"{self.place}: {message}")

@@ -210,7 +210,9 @@ class Poller:
         while True:
             began = self._clock.monotonic()
             wait = await self.poll()
-            await anyio.sleep(max(0.0, wait - (self._clock.monotonic() - began)))
+            if self._error is None:
+                wait -= self._clock.monotonic() - began
+            await anyio.sleep(max(0.0, wait))
 
     async def poll(self) -> float:
         """Ask once, and return in how many seconds to ask again. Never raises a ClientError."""

@@ -97,7 +97,7 @@ class Prometheus(Arguments):
 
     url: Annotated[str, Field(description="Where it is reached.")] = ""
     auth_token: Annotated[
-        AuthToken | None, Field(description="Token sent along; none by default.")
+        AuthToken | None, Field(description="Token sent along; by default the Pod's own.")
     ] = None
 
 

@@ -263,6 +263,25 @@ async def test_an_answer_of_no_use_evicts_nobody(
         assert await found.leaving() == set()
 
 
+@pytest.mark.parametrize("source", ["metrics-server", "Prometheus"])
+async def test_who_does_not_answer_in_time_is_asked_again(source: str) -> None:
+    late = Fault(latency=100, times=1)
+    async with by_prometheus({"node-1": 0.9, "node-2": 0.1}) as (found, prometheus):
+        if source == "Prometheus":
+            prometheus.faults.add(late)
+        else:
+            late.resource = "nodes.metrics.k8s.io"
+            found.fault(late)
+            found.file.text = policy()
+        await eventually(lambda: late.hits == 1)
+        await found.rest(30.5)
+        said = "within 30 s" if source == "Prometheus" else "no answer in time"
+        assert said in str(told(found)["error"])
+        assert found.daemon.not_ready() == []
+        await found.rest(5)
+        assert told(found)["error"] == ""
+
+
 async def test_a_rotated_token_is_taken_up() -> None:
     async with by_prometheus({"node-1": 0.9, "node-2": 0.1}, token="second") as (found, _):
         await found.client.create(secret("first"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ import anyio
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import RawTestServer
+from anyio.to_thread import run_sync
 from structlog.typing import EventDict
 
-from reactive_descheduler.api.errors import AnswerError
+from reactive_descheduler.api.errors import AnswerError, Unreachable
 from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS, Usage
 from reactive_descheduler.client.kube import KubeConnection, connect
 from reactive_descheduler.client.prometheus import (
@@ -29,6 +31,7 @@ from reactive_descheduler.client.prometheus import (
 )
 from reactive_descheduler.client.usage import MetricsServer, Poller, PrometheusQuery, Question
 from reactive_descheduler.kit.clock import SystemClock
+from reactive_descheduler.sandbox.apiserver.certificates import make_certificates
 from reactive_descheduler.sandbox.cluster import SandboxCluster, running_sandbox
 from reactive_descheduler.sandbox.faults import Fault
 from reactive_descheduler.sandbox.prometheus import PrometheusServer, serve_prometheus
@@ -380,6 +383,47 @@ async def test_nobody_there_is_said_without_what_is_secret(world: World) -> None
     assert statistics.error.startswith("http://127.0.0.1:1/prefix: ")
     assert "password" not in statistics.error
     assert "is the URL in metricsProviders right" in statistics.hint
+
+
+@asynccontextmanager
+async def behind_tls(account: Path) -> AsyncIterator[tuple[str, ssl.SSLContext]]:
+    """A Prometheus with a certificate of an authority that the account's folder holds."""
+    certificates = await run_sync(make_certificates, "127.0.0.1")
+    await anyio.Path(account / "ca.crt").write_bytes(certificates.ca_pem)
+
+    async def handle(_request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=vector(INSTANCE))
+
+    server = RawTestServer(handle, host="127.0.0.1", scheme="https")
+    await server.start_server(ssl=certificates.server_context)
+    try:
+        yield str(server.make_url("")).rstrip("/"), certificates.client_context
+    finally:
+        await server.close()
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known authority", "unknown authority"])
+async def test_the_clusters_authority_is_trusted(tmp_path: Path, known: bool) -> None:
+    async with behind_tls(tmp_path) as (url, _):
+        account = str(tmp_path if known else tmp_path / "elsewhere")
+        client = PrometheusClient(url, own_token(), account=account)
+        if known:
+            assert await client.query(CPU) == [({"instance": "a"}, 0.5)]
+        else:
+            with pytest.raises(Unreachable, match="certificate"):
+                await client.query(CPU)
+
+
+async def test_a_proxy_of_the_environment_is_used_but_on_loopback(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "prometheus.local")
+    await world.query().poll()
+    assert world.values()
+    beyond = world.query(url="http://prometheus.example")
+    await beyond.poll()
+    assert "127.0.0.1:1" in beyond.statistics().error
 
 
 def secret(token: bytes, key: str = TOKEN_KEY) -> dict[str, object]:

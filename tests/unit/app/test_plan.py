@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -50,6 +50,83 @@ def _plan(
 ) -> Plan:
     snapshot = snapshot_of([*nodes, *manifests], source="dump")
     return make_plan(policy or _policy(), snapshot, now=NOW)
+
+
+def _measured_policy(source: str, resource: str = "cpu") -> LoadedPolicy:
+    asked = "{source: KubernetesMetrics}"
+    if source == "Prometheus":
+        asked = "{source: Prometheus, prometheus: {query: busy}}"
+    text = f"""
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+metricsProviders: [{{source: {source}, prometheus: {{url: "http://p"}}}}]
+profiles:
+  - name: main
+    pluginConfig:
+      - name: LowNodeUtilization
+        args:
+          thresholds: {{{resource}: 20}}
+          targetThresholds: {{{resource}: 80}}
+          metricsUtilization: {asked}
+    plugins: {{balance: {{enabled: [LowNodeUtilization]}}}}
+"""
+    return load_policy(text, source="policy", plugins=PLUGINS)
+
+
+def _measured(kind: str, name: str, cpu: str) -> Manifest:
+    """Half a minute before NOW."""
+    usage = {"cpu": cpu, "memory": "1Mi"}
+    return {
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default" if kind == "PodMetrics" else ""},
+        "timestamp": "2026-01-01T23:59:30Z",
+        "usage": usage,
+        "containers": [{"usage": usage}],
+    }
+
+
+BUSY = (
+    make_node("node-1"),
+    make_node("node-2"),
+    _measured("NodeMetrics", "node-1", "3900m"),
+    _measured("NodeMetrics", "node-2", "100m"),
+)
+
+
+def test_goes_by_what_a_dump_holds_of_measurements() -> None:
+    pods = [make_pod("web-1", node="node-1"), _measured("PodMetrics", "web-1", "2")]
+    assert _names(_plan(*pods, policy=_measured_policy("KubernetesMetrics"), nodes=BUSY)) == [
+        "web-1"
+    ]
+
+
+def test_measurements_that_are_too_old_move_nobody() -> None:
+    pods = [make_pod("web-1", node="node-1"), _measured("PodMetrics", "web-1", "2")]
+    snapshot = snapshot_of([*BUSY, *pods], source="dump")
+    policy = _measured_policy("KubernetesMetrics")
+    plan = make_plan(policy, snapshot, now=NOW + timedelta(minutes=2))
+    assert plan.evictions == ()
+    [failed] = plan.failed
+    assert "the usage of node node-1 was measured 150 s ago" in failed.error
+
+
+def test_a_dump_without_the_measurements_that_decide_is_refused() -> None:
+    dump = snapshot_of([*NODES, make_pod("web-1", node="node-1")], source="dump")
+    with pytest.raises(SnapshotError, match="no NodeMetrics and no PodMetrics") as refusal:
+        check_dump(_measured_policy("KubernetesMetrics"), dump, source="dump")
+    assert "nodes.metrics.k8s.io,pods.metrics.k8s.io" in refusal.value.hint
+
+
+def test_warns_that_a_dump_knows_nothing_of_prometheus() -> None:
+    plan = _plan(policy=_measured_policy("Prometheus", "MetricResource"))
+    assert any("what Prometheus measures" in warning for warning in plan.warnings)
+
+
+def test_warns_of_what_could_not_be_measured() -> None:
+    snapshot = snapshot_of(NODES, source="dump")
+    snapshot.unmeasured.append("404 NotFound")
+    plan = make_plan(_measured_policy("KubernetesMetrics"), snapshot, now=NOW)
+    assert "usage cannot be measured: 404 NotFound" in plan.warnings
 
 
 def _names(plan: Plan) -> list[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 import yaml
 
 from reactive_descheduler.api.errors import SnapshotError
+from reactive_descheduler.api.quantity import NANOS
 from reactive_descheduler.app.snapshot import read_snapshot
 from tests.builders import Manifest, make_node, make_pod, make_priority_class
 
@@ -99,6 +102,54 @@ def test_an_object_that_cannot_be_read_is_kept_as_unreadable() -> None:
     found = snapshot.lister.pod_named("default", "broken")
     assert found is not None
     assert found.opaque
+
+
+def _node_metrics(name: str, cpu: str, time: str) -> Manifest:
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "NodeMetrics",
+        "metadata": {"name": name},
+        "timestamp": time,
+        "window": "10.5s",
+        "usage": {"cpu": cpu, "memory": "3Ki"},
+    }
+
+
+MEASURED: tuple[Manifest, ...] = (
+    _node_metrics("old", "500m", "2026-01-01T00:00:00Z"),
+    _node_metrics("new", "500m", "2026-01-01T10:00:00Z"),
+    {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics",
+        "metadata": {"name": "web-1", "namespace": "default"},
+        "timestamp": "2026-01-01T00:00:00Z",
+        "window": "10.5s",
+        "containers": [{"name": "c", "usage": {"cpu": "7u"}}],
+    },
+)
+
+
+@pytest.mark.parametrize("write", [_json, _yaml])
+def test_measurements_are_kept_with_their_time(write: Callable[[object], str]) -> None:
+    snapshot = read_snapshot(write(_list(POD, *MEASURED)).encode(), source="dump")
+    pod = snapshot.lister.pod_named("default", "web-1")
+    assert pod is not None
+    samples = [*snapshot.usage.node("old"), *snapshot.usage.node("new"), snapshot.usage.pod(pod)]
+    known = [(dict(each.usage), each.sampled, each.received) for each in samples if each]
+    first, last = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 10, tzinfo=UTC)
+    of_node = {"cpu": NANOS // 2, "memory": 3 * 1024 * NANOS}
+    assert known == [
+        (of_node, first, first),
+        (of_node, last, last),
+        ({"cpu": 7_000}, first, first),
+    ]
+    assert snapshot.counts == {"Pod": 1, "NodeMetrics": 2, "PodMetrics": 1}
+
+
+def test_a_measurement_that_cannot_be_read_is_refused() -> None:
+    broken = _node_metrics("odd", "much", "2026-01-01T00:00:00Z")
+    with pytest.raises(SnapshotError, match="dump: object 2: 'much' is not a quantity"):
+        read_snapshot(_json(_list(NODE, broken)).encode(), source="dump")
 
 
 def test_priority_classes_by_name() -> None:

@@ -22,15 +22,13 @@ from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Rejection
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, PodTemplate
 from reactive_descheduler.api.scheduling.fit import slots
-from reactive_descheduler.api.scheduling.node_affinity import AffinityError, matches_node
-from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, untolerated
-from reactive_descheduler.api.terms import NodeSelector, Toleration
 from reactive_descheduler.cache.indexes import owner_names
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.args import Arguments, Listed, Namespaces
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments
 from reactive_descheduler.framework.fitting import Fitting, fit_rules
+from reactive_descheduler.framework.reach import Reach, wishes
 from reactive_descheduler.framework.strategy import (
     Evaluation,
     Holds,
@@ -95,14 +93,6 @@ class _OwnerKey(NamedTuple):
     images: str
 
 
-class _Reach(NamedTuple):
-    """What decides which nodes a Pod accepts."""
-
-    tolerations: tuple[Toleration, ...]
-    node_selector: tuple[tuple[str, str], ...]
-    required_node_affinity: NodeSelector | None
-
-
 class _Crowd(NamedTuple):
     """The Pods that count for one owner key."""
 
@@ -148,16 +138,15 @@ class RemoveDuplicates:
         self._exclude = frozenset(arguments.namespaces.exclude)
         self._exclude_kinds = frozenset(arguments.exclude_owner_kinds)
         self._counts_all = Correction.DUPLICATES_COUNTING in corrections
-        self._needs_room = Correction.DUPLICATES_ROOM in corrections
-        self._looks_for_room = self._needs_room and not (
+        needs_room = Correction.DUPLICATES_ROOM in corrections
+        self._looks_for_room = needs_room and not (
             Correction.NODE_FIT_FALSE in corrections
             and evictor is not None
             and evictor.node_fit_written
             and not evictor.node_fit
         )
         self._fitting = Fitting(fit_rules(corrections))
-        self._reached: dict[_Reach, tuple[Node, ...]] = {}
-        self._reached_at: tuple[Mapping[str, Node] | None, int] = (None, -1)
+        self._reach = Reach(cordoned=not needs_room)
 
     def keys_of(self, lister: Lister, /) -> Iterable[Key]:
         found: dict[Key, None] = {}
@@ -283,37 +272,18 @@ class RemoveDuplicates:
     def _feasible(self, view: View, on: Mapping[str, Sequence[Pod]]) -> _Step[Sequence[Node]]:
         """Return the nodes that some duplicate accepts, by name; of those who accept but one node
         none."""
-        reaches = {_reach(pod.template): pod for pods in on.values() for pod in _duplicates(pods)}
+        asked = {
+            wishes(pod.template): pod.template for pods in on.values() for pod in _duplicates(pods)
+        }
         found: list[tuple[Node, ...]] = []
-        for reach, pod in reaches.items():
-            nodes = yield from self._reachable(view, reach, pod.template)
+        for template in asked.values():
+            nodes = yield from self._reach.nodes(view, template)
             if len(nodes) > 1:
                 found.append(nodes)
         if len(found) < 2:
             return found[0] if found else ()
         union = {node.name: node for nodes in found for node in nodes}
         return [union[name] for name in sorted(union)]
-
-    def _reachable(
-        self, view: View, reach: _Reach, template: PodTemplate
-    ) -> _Step[tuple[Node, ...]]:
-        """Return the nodes of the cycle that a Pod accepts; remembered until a node differs."""
-        at = view.nodes, view.lister.nodes_version
-        if self._reached_at[0] is not at[0] or self._reached_at[1] != at[1]:
-            self._reached_at = at
-            self._reached.clear()
-        known = self._reached.get(reach)
-        if known is None:
-            found = []
-            for place, node in enumerate(view.nodes.values()):
-                if place % _NODES_AT_ONCE == _NODES_AT_ONCE - 1:
-                    yield Pause()
-                if _accepts(template, node) and not (self._needs_room and node.unschedulable):
-                    found.append(node)
-            known = tuple(found)
-            if view.lister.nodes_version == at[1]:
-                self._reached[reach] = known
-        return known
 
     def _level(self, view: View, crowd: _Crowd) -> _Step[int]:
         """Return how many Pods a node may keep: the average, or the lowest number above it for
@@ -415,17 +385,6 @@ class RemoveDuplicates:
         return Stop.NO
 
 
-def _accepts(template: PodTemplate, node: Node) -> bool:
-    """Say whether the node's taints and labels let the Pod in; an affinity that cannot be read
-    does, as upstream has it."""
-    if node.opaque or untolerated(template.tolerations, node.taints, HARD_EFFECTS):
-        return False
-    try:
-        return matches_node(template, node)
-    except AffinityError:
-        return True
-
-
 def _duplicates(pods: Iterable[Pod]) -> list[Pod]:
     """Return the Pods of one node without the first of each kind."""
     first: dict[tuple[str, ...], Pod] = {}
@@ -464,13 +423,4 @@ def _identity(template: PodTemplate) -> tuple[str, ...]:
             for owner in template.owners
             for image in template.images
         )
-    )
-
-
-@lru_cache(maxsize=10_000)
-def _reach(template: PodTemplate) -> _Reach:
-    return _Reach(
-        template.tolerations,
-        tuple(sorted(template.node_selector.items())),
-        template.required_node_affinity,
     )

@@ -484,27 +484,6 @@ def test_a_key_counts_the_pods_of_its_owners() -> None:
     ]
 
 
-def test_feasible_nodes_are_remembered_until_a_node_differs() -> None:
-    store = cluster_store(*nodes(2), *placed({"n1": 3, "n2": 1}))
-    strategy, key = build(NAME), Key(0, NAME, ("default", *WEB))
-    cycle = {node.name: node for node in Lister(store).nodes()}
-
-    def offered() -> int:
-        seen = view_of(Lister(store))
-        seen._nodes = cycle  # one mapping for all, as in the daemon
-        return len(evaluate(strategy, seen, *key.unit).candidates)
-
-    assert offered() == 1
-    version = store.nodes_version
-    store.put(view(make_node("n1", version="2")))
-    assert store.nodes_version == version
-    tainted = view(make_node("n2", version="3", taints=FAR))
-    store.put(tainted)
-    cycle["n2"] = tainted  # type: ignore[assignment]
-    assert store.nodes_version == version + 1
-    assert offered() == 0
-
-
 # Random clusters
 
 

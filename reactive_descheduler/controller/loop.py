@@ -25,7 +25,6 @@ from reactive_descheduler.controller.evaluation import (
     Answer,
     evaluate,
     evaluate_in_steps,
-    take_all,
 )
 from reactive_descheduler.controller.hold import HoldRule, held
 from reactive_descheduler.controller.parking import Evaluated, Parking
@@ -117,11 +116,17 @@ class ReconcileLoop:
     def still_offered(self, candidate: Candidate) -> bool:
         """Evaluate the candidate's key once more, right before its request.
 
-        What is gone or in flight counts as gone; every candidate is answered "taken", for the
-        permits are taken already. An exception means no.
+        What is gone or in flight counts as gone. It is answered "taken", for its permits are taken
+        already; the others are answered as when the key was evaluated, or one that was offered in
+        place of a rejected Pod never would be again. An exception means no.
         """
+
+        def answer(other: Candidate) -> Rejection | None:
+            is_it = other.pod.uid == candidate.pod.uid
+            return None if is_it else self._dispatcher.reject(other)
+
         try:
-            evaluated = self._evaluate(candidate.key, take_all)
+            evaluated = self._evaluate(candidate.key, answer)
         except Exception as error:
             self._fail(candidate.key, error)
             return False

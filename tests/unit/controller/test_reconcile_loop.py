@@ -10,12 +10,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key
-from reactive_descheduler.api.eviction import Answer
+from reactive_descheduler.api.eviction import Answer, Candidate, Cause
+from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.controller import bus
 from reactive_descheduler.controller.loop import Failure
-from reactive_descheduler.framework.strategy import Scope, Subscription
-from tests.builders import Manifest, make_node, make_pod
-from tests.unit.controller.running import POLICY, Labelled, running
+from reactive_descheduler.framework.strategy import Evaluation, Scope, Subscription, View
+from tests.builders import Manifest, make_budget, make_node, make_pod
+from tests.unit.controller.running import POLICY, Labelled, running, wants
 
 NAME = Labelled.NAME
 
@@ -366,6 +367,30 @@ def test_the_candidate_must_still_be_offered_when_it_goes() -> None:
 
     assert [entry.candidate.pod.name for entry in found.send()] == ["b"]
     assert found.core.bucket.statistics().tokens == tokens - 1, "the permit was given back"
+
+
+class OneOfAll(Labelled):
+    """Wants one wrong Pod gone: the first that it may have."""
+
+    def _key(self, pod: Pod) -> Key:
+        return Key(self.profile, self.NAME, (pod.namespace,))
+
+    def evaluate(self, view: View, key: Key, /) -> Evaluation:
+        for pod in view.lister.pods():
+            if wants(pod):
+                verdict = yield Candidate(key, pod, Cause("label", (), (pod.ref,)), "it is wrong")
+                if verdict is not None and verdict.taken:
+                    return
+
+
+def test_who_is_offered_in_place_of_a_rejected_pod_goes() -> None:
+    under_two = good("a", labels={"wrong": "yes", "app": "web"})
+    found = running(
+        OneOfAll(),
+        objects=[make_budget("one"), make_budget("two"), under_two, wrong("b")],
+    )
+
+    assert [entry.candidate.pod.name for entry in found.send()] == ["b"]
 
 
 def test_a_pod_in_flight_counts_as_gone() -> None:

@@ -22,7 +22,7 @@ Answer = Callable[[Candidate], Held | Rejection | None]
 
 
 def take_all(_candidate: Candidate) -> None:
-    """Answer every candidate with "taken": what the check before the send asks."""
+    """Answer every candidate with "taken", as if no gate stood in the way."""
 
 
 def evaluate(strategy: Strategy, view: ProfileView, key: Key, answer: Answer) -> Evaluated:

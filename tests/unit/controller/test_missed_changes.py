@@ -161,16 +161,32 @@ def test_room_beside_a_namesake_is_seen_by_a_pod_with_anti_affinity() -> None:
 
 
 def test_own_full_node_that_would_take_the_pod_again_is_seen() -> None:
-    """Preferred affinity is content with the Pod's own node, where the Pod needs no room."""
+    """Upstream's preferred affinity is content with the Pod's own node, where it needs no room."""
     own = {"name": "n1", "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "1"}}
     daemon = Daemon(
         make_node(**own, unschedulable=True),  # type: ignore[arg-type]
         make_node("n2", labels={"zone": "b"}, unschedulable=True),
         make_pod(node="n1", affinity=prefers("b")),
         strategies={AFFINITY: {"nodeAffinityType": [PREFERRED]}},
+        corrections="none",
     )
     assert daemon.reasons() == {AFFINITY}
     daemon.happen(make_node(**own))  # type: ignore[arg-type]
+    assert daemon.offered() == {"web-1"}
+
+
+def test_room_on_a_full_node_that_the_pod_prefers_is_seen() -> None:
+    full = {"labels": {"zone": "b"}, "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "1"}}
+    leaving = make_pod("leaves", node="n2")
+    daemon = Daemon(
+        make_node("n1"),
+        make_node("n2", **full),  # type: ignore[arg-type]
+        leaving,
+        make_pod(node="n1", affinity=prefers("b")),
+        strategies={AFFINITY: {"nodeAffinityType": [PREFERRED]}},
+    )
+    assert daemon.reasons() == {AFFINITY}
+    daemon.happen(leaving, gone=True)
     assert daemon.offered() == {"web-1"}
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from types import TracebackType
 from typing import NamedTuple, Self
 
 import aiohttp
 import orjson
+from yarl import URL
 
 from reactive_descheduler.api.errors import AmbiguousError, Unreachable
 from reactive_descheduler.client.credentials import Credentials, LibrarySource, Source, Target
@@ -56,12 +58,15 @@ class Response(NamedTuple):
 class KubeConnection:
     """Requests to one API server. An async context manager; close it once its users have ended.
 
+    Raises Unreachable where the target's address is none.
+
     A 401 makes it read the credentials anew and send the request once more, since a request that
     was refused so was not carried out. Nothing else is retried here.
     """
 
     def __init__(self, target: Target, credentials: Credentials) -> None:
         self._target = target
+        self._base = _parsed(target.url)
         self._credentials = credentials
         # The dispatcher and the number of watches bound the connections. A limit here would only
         # make a request wait where its time is already running.
@@ -70,7 +75,6 @@ class KubeConnection:
             read_bufsize=READ_BUFFER,
             headers={"Accept": "application/json", "User-Agent": USER_AGENT},
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers={"Content-Type"},
         )
 
     @property
@@ -138,10 +142,9 @@ class KubeConnection:
         sends a GET or PUT once more; a PUT with a resourceVersion is then answered with 409.)
         """
         data = None if body is None else orjson.dumps(body)
-        limits = aiohttp.ClientTimeout(total=within, sock_connect=CONNECT_TIMEOUT)
         try:
-            async with self._exchange(
-                method, path, params=params, data=data, media_type=media_type, limits=limits
+            async with await self._exchange(
+                method, path, params=params, data=data, media_type=media_type, within=within
             ) as answer:
                 return Response(answer.status, answer.headers, await answer.read())
         except CONNECT_ERRORS as error:
@@ -158,9 +161,8 @@ class KubeConnection:
         Raises Unreachable when the connection is lost, also while the caller reads; ApiStatusError
         or ExpiredError if the answer is no success.
         """
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
         try:
-            async with self._exchange("GET", path, params=params, limits=limits) as answer:
+            async with await self._exchange("GET", path, params=params, within=None) as answer:
                 if answer.status != 200:
                     body = await answer.read()
                     raise read_status(answer.status, answer.headers, body).error()
@@ -172,38 +174,50 @@ class KubeConnection:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
 
-    @asynccontextmanager
     async def _exchange(
         self,
         method: str,
         path: str,
         *,
-        limits: aiohttp.ClientTimeout,
+        within: float | None,
         params: Params | None = None,
         data: bytes | None = None,
         media_type: str = "",
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send, and once more with fresh credentials if the answer is 401."""
+    ) -> aiohttp.ClientResponse:
+        """Send, and once more with fresh credentials if the answer is 401.
+
+        The caller leaves the answer as a context. What does not change from request to request is
+        not made anew: this is on the way of every eviction.
+        """
+        # Our paths consist of names that need no quoting, which to find out takes long.
+        url = self._base.with_path(self._base.raw_path.rstrip("/") + path, encoded=True)
         headers = {"Content-Type": media_type} if data is not None else {}
         for last in (False, True):
             token = await self._credentials.current()
             if token is not None:
                 headers["Authorization"] = token
-            async with self._session.request(
+            answer = await self._session.request(
                 method,
-                self._target.url + path,
+                url,
                 params=params,
                 data=data,
                 headers=headers,
-                timeout=limits,
+                timeout=_limits(within),
                 allow_redirects=False,
                 proxy=self._target.proxy,
                 server_hostname=self._target.server_name,
-            ) as answer:
-                refused = answer.status == UNAUTHORIZED and not last
-                if not refused or not await self._credentials.renew(token):
-                    yield answer
-                    return
+            )
+            if answer.status != UNAUTHORIZED or last:
+                break
+            try:
+                renewed = await self._credentials.renew(token)
+            except BaseException:
+                answer.close()
+                raise
+            if not renewed:
+                break
+            answer.release()
+        return answer
 
     def _unreachable(self, error: BaseException) -> Unreachable:
         unreachable = Unreachable(f"{self._target.url}: {_text(error)}")
@@ -215,6 +229,20 @@ class KubeConnection:
         elif isinstance(error, aiohttp.ClientConnectorError):
             unreachable.hint = "is the address right, and the API server running?"
         return unreachable
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return URL(url)
+    except ValueError as error:
+        unreachable = Unreachable(f"{url}: {error}")
+        unreachable.hint = "is the address right?"
+        raise unreachable from error
+
+
+@cache
+def _limits(within: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=within, sock_connect=CONNECT_TIMEOUT)
 
 
 def _text(error: BaseException) -> str:

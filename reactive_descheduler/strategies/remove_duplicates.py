@@ -326,7 +326,8 @@ class RemoveDuplicates:
         if node.name == pod.node_name or self._fitting.misfit(pod, node, view.lister):
             return 0
         template = pod.template
-        if template.anti_affinity or template.spread_constraints or template.claims:
+        near = template.anti_affinity or template.spread_constraints
+        if near or template.host_ports or template.claims:
             return 1
         return slots(pod, node, view.lister)
 

@@ -319,6 +319,23 @@ def test_no_more_go_than_nodes_with_fewer_have_room_for(
         assert len(run(NAME, {}, *objects, corrections=corrections).candidates) == ours
 
 
+@pytest.mark.parametrize(
+    ("corrections", "gone"),
+    [
+        pytest.param(NONE, ["d"], id="none"),
+        pytest.param(COUNTING, ["c", "d"], id="counting"),
+        pytest.param(ROOM, ["d"], id="room"),
+        pytest.param(BOTH, ["d"], id="both"),
+    ],
+)
+def test_counting_all_and_looking_for_room_go_together(
+    corrections: Corrections, gone: list[str]
+) -> None:
+    pods = [make_pod(name, node="n1", priority=2_000_000_000) for name in "ab"]
+    pods += [make_pod(name, node="n1") for name in "cd"]
+    assert run(NAME, {}, *with_room(9, 1), *pods, corrections=corrections).names == gone
+
+
 def test_lack_of_room_is_told_of_the_key_and_wakes_it() -> None:
     said = run(NAME, {}, *with_room(9, 0), *placed({"n1": 2}))
     assert [(each.pod, each.reason) for each in said.rejections] == [

@@ -15,7 +15,7 @@ from reactive_descheduler.api.changes import On
 from reactive_descheduler.api.eviction import Pause, Rejection, Stop
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.api.scheduling.spread import HARD, Spread, spreads
+from reactive_descheduler.api.scheduling.spread import HARD, DomainCounts, Spread, selects, spreads
 from reactive_descheduler.framework.fitting import Fitting
 
 from .expected import Expected, Room
@@ -85,9 +85,7 @@ def _even_out_one(survey: Survey, spread: Spread, state: _State) -> Step[Stop]:
             lambda value: counted.counts[value] > highest,
         ).items()
     }
-    targets = Targets(
-        survey.view.nodes, spread, counted, room=state.room if survey.rules.only_fitting else None
-    )
+    targets = _targets(survey, spread, counted, state)
     while waiting:
         counted = state.sizes.spread_counts(survey.namespace, spread)
         value = max(sorted(waiting), key=lambda each: counted.counts.get(each, 0))
@@ -100,6 +98,40 @@ def _even_out_one(survey: Survey, spread: Spread, state: _State) -> Step[Stop]:
             del waiting[value]
         yield Pause()
     return Stop.NO
+
+
+def _targets(survey: Survey, spread: Spread, counted: DomainCounts, state: _State) -> Targets:
+    others = [each for each in survey.constraints if each is not spread]
+    hard = (each for template in survey.templates for each in spreads(template, HARD))
+    keys = {each.topology_key for each in (*others, *hard)} - {spread.topology_key}
+
+    def takes(pod: Pod, node: Node) -> bool:
+        return not any(
+            _overfills(survey, each, state, pod, node) for each in others
+        ) and state.room.takes(pod, node)
+
+    return Targets(
+        survey.view.nodes,
+        counted,
+        takes=takes if survey.rules.only_fitting else None,
+        keys=sorted(keys),
+    )
+
+
+def _overfills(survey: Survey, spread: Spread, state: _State, pod: Pod, node: Node) -> bool:
+    """Say whether a constraint would have to send another Pod away from there, though the Pod may
+    not carry it."""
+    if not selects(spread, pod.template):
+        return False
+    counted = state.sizes.spread_counts(survey.namespace, spread)
+    counts, of_node = counted.counts, counted.domains.of_node
+    here, there = of_node.get(pod.node_name), of_node.get(node.name)
+    if there is None or here == there:
+        return False
+    floor = survey.floor(spread, counted)
+    if here is not None:
+        floor = min(floor, counts.get(here, 0) - 1)
+    return counts.get(there, 0) + 1 - floor > spread.max_skew
 
 
 def _send_one(

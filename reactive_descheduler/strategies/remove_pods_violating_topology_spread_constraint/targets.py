@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Generator, Hashable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 
 from reactive_descheduler.api.eviction import Pause
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.api.scheduling.spread import HARD, DomainCounts, Spread, spreads
-
-from .expected import Room
+from reactive_descheduler.api.scheduling.spread import DomainCounts
 
 _NODES_AT_ONCE = 200
 """After how many that were tried a search gives way."""
 
 
 class Targets:
-    """`room` None: any node of the cycle takes any Pod."""
+    """`takes`: whether a node takes a Pod, None if any does. `keys`: the topology keys on which
+    that may rest."""
 
     def __init__(
-        self, nodes: Mapping[str, Node], spread: Spread, counted: DomainCounts, *, room: Room | None
+        self,
+        nodes: Mapping[str, Node],
+        counted: DomainCounts,
+        *,
+        takes: Callable[[Pod, Node], bool] | None,
+        keys: Sequence[str],
     ) -> None:
         self._nodes = nodes
-        self._topology_key = spread.topology_key
+        self._keys = keys
         self._domains = counted.domains
-        self._room = room
+        self._takes = takes
         self._by_size = sorted(
             (counted.counts.get(value, 0), value) for value in counted.domains.nodes
         )
@@ -47,7 +51,7 @@ class Targets:
             return None, True
         refused = False
         for tried, node in enumerate(self._candidates(pod, most), 1):
-            if self._room is None or self._room.takes(pod, node):
+            if self._takes is None or self._takes(pod, node):
                 return node, refused
             refused = True
             if tried % _NODES_AT_ONCE == 0:
@@ -66,10 +70,8 @@ class Targets:
 
     def _like(self, pod: Pod) -> Hashable:
         """Return what is the same for Pods that the same nodes take: beside the template, where
-        they leave room under their other constraints."""
+        they leave room under other constraints."""
         if pod.template.anti_affinity:
             return pod.uid
-        keys = sorted({each.topology_key for each in spreads(pod.template, HARD)})
         labels = self._nodes[pod.node_name].labels
-        others = (labels.get(key) for key in keys if key != self._topology_key)
-        return (pod.template, *others)
+        return (pod.template, *map(labels.get, self._keys))

@@ -171,7 +171,7 @@ def _send_one(
         verdict = yield from survey.offer(pod, reason)
         if verdict.stop is Stop.ALL:
             return Stop.ALL
-        if verdict.taken:
+        if not isinstance(verdict.why, Rejection):  # what a limit or the API server refuses counts
             target = counted.domains.of_node[node.name]
             state.move(pod, node)
             targets.resize(value, size, size - 1)

@@ -35,6 +35,7 @@ RESTARTS = "RemovePodsHavingTooManyRestarts"
 AFFINITY = "RemovePodsViolatingNodeAffinity"
 DUPLICATES = "RemoveDuplicates"
 ANTI_AFFINITY = "RemovePodsViolatingInterPodAntiAffinity"
+SPREAD = "RemovePodsViolatingTopologySpreadConstraint"
 LOW = "LowNodeUtilization"
 HIGH = "HighNodeUtilization"
 
@@ -114,6 +115,13 @@ HARD_SPREAD = {
 }
 TESTED_ELSEWHERE = {Correction.EXIT_CODES}
 """What is no matter of a pass: the exit code of the command, in `unit/cli` and `daemon`."""
+ZONES = [make_node(f"{zone}1", labels={"zone": zone}) for zone in "abc"]
+OVER_ZONES = {
+    "topologyKey": "zone",
+    "maxSkew": 1,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 REFUSED = "refused"
 
@@ -403,6 +411,58 @@ CASES = (
         ],
         upstream=["a"],
         ours=[],
+    ),
+    Case(
+        "protected-pods-count-for-spread",
+        Correction.SPREAD_ALL_PODS,
+        policy({SPREAD: {"topologyBalanceNodeFit": False}}),
+        [
+            *ZONES[:2],
+            *(make_pod(f"free-{at}", node="a1", spread=[OVER_ZONES]) for at in range(2)),
+            *(
+                make_pod(f"safe-{at}", node="b1", spread=[OVER_ZONES], priority=2_000_000_000)
+                for at in range(2)
+            ),
+        ],
+        upstream=["free-0"],
+        ours=[],
+    ),
+    Case(
+        "too-few-domains-for-spread",
+        Correction.SPREAD_MIN_DOMAINS,
+        policy({SPREAD: {"topologyBalanceNodeFit": False}}),
+        [
+            *ZONES[:2],
+            *(
+                make_pod(f"a-{at}", node="a1", spread=[OVER_ZONES | {"minDomains": 3}])
+                for at in "012"
+            ),
+            make_pod("b", node="b1", spread=[OVER_ZONES | {"minDomains": 3}]),
+        ],
+        upstream=["a-0"],
+        ours=[],
+    ),
+    Case(
+        "no-more-moves-than-it-takes",
+        Correction.SPREAD_FEWEST_MOVES,
+        policy({SPREAD: {}}),
+        [*ZONES, *(make_pod(f"a-{at}", node="a1", spread=[OVER_ZONES]) for at in "0123")],
+        upstream=["a-1", "a-0", "a-2"],
+        ours=["a-0", "a-1"],
+    ),
+    Case(
+        "who-fits-nowhere-counts-for-nobody",
+        Correction.SPREAD_FEWEST_MOVES,
+        policy({SPREAD: {}}),
+        [
+            *ZONES[:2],
+            make_pod("big", node="a1", spread=[OVER_ZONES], requests={"cpu": "9"}),
+            make_pod("small", node="a1", spread=[OVER_ZONES]),
+            make_pod("huge", node="a1", spread=[OVER_ZONES], requests={"cpu": "9"}),
+            make_pod("vast", node="a1", spread=[OVER_ZONES], requests={"cpu": "9"}),
+        ],
+        upstream=["small"],
+        ours=["small"],
     ),
     Case(
         "preferred-node-is-full",

@@ -145,6 +145,10 @@ class Lister:
         """Say whether room is promised to this Pod: it does not stand in its own way."""
         return uid in self._promised
 
+    def promised_apart(self) -> Collection[Pod]:
+        """Return those of them that have required anti-affinity of their own."""
+        return self._promised.apart()
+
     def promised_on(self, node_name: str) -> Sequence[Pod]:
         return self._promised.on(node_name)
 
@@ -182,6 +186,11 @@ class Lister:
     def templates_in(self, namespace: str) -> Collection[PodTemplate]:
         """Return the templates of the active Pods on nodes in a namespace. A live view."""
         return self._store.placements.templates(namespace)
+
+    def standing(self, kin: Kin) -> Mapping[str, int]:
+        """Return how many Pods of one namespace and template each node has: of those that do not
+        terminate, also such as are gone. A live view."""
+        return self._store.placements.standing(*kin)
 
     def placed_pods(self, kin: Kin) -> Sequence[Pod]:
         """Return the active Pods on nodes of one namespace and template, in order of name."""

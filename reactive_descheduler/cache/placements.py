@@ -70,6 +70,11 @@ class Placements:
         placed = self._placed.get(namespace, {}).get(template)
         return placed.pods.keys() if placed is not None else ()
 
+    def standing(self, namespace: str, template: PodTemplate) -> Mapping[str, int]:
+        """Return how many Pods of a template that do not terminate each node has. A live view."""
+        placed = self._placed.get(namespace, {}).get(template)
+        return placed.counted if placed is not None else {}
+
     def counts(self, namespace: str, spread: Spread, domains: Domains) -> DomainCounts:
         """Return what a constraint counts in a namespace; `domains` are those of its shape."""
         version = self._versions.get(namespace, 0)

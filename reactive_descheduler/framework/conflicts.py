@@ -6,7 +6,8 @@ the owner's: the other cannot help it. Read once from one state, then kept by wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
@@ -18,7 +19,7 @@ from reactive_descheduler.cache.joined import reached
 from reactive_descheduler.cache.lister import Lister
 
 _STEP = 1000
-"""Templates or Pods that are read between two pauses."""
+"""Templates that are read between two pauses."""
 
 _Label = tuple[str, str]
 _Place = tuple[bool, str]
@@ -59,19 +60,38 @@ class _Crowd:
         return (pod for same in self._pods.values() for pod in same.values())
 
 
-class _Rule:
-    """One term of Pods that share it, with who holds it and whom it keeps away, by place."""
+class _Places(dict[str, "_Place | None"]):
+    """The place of each node by its name, for one topology key; None outside of the cycle."""
 
-    def __init__(self, term: PodAffinityTerm, owner: Kin, namespaces: Iterable[str]) -> None:
+    def __init__(self, topology_key: str, nodes: Mapping[str, Node]) -> None:
+        self._key = topology_key
+        self._nodes = nodes
+
+    def __missing__(self, name: str) -> _Place | None:
+        node = self._nodes.get(name)
+        value = node.labels.get(self._key) if node is not None else None
+        found = None if node is None else (False, name) if value is None else (True, value)
+        self[name] = found
+        return found
+
+
+class _Rule:
+    """One term of Pods that share it, with who holds it and whom it keeps away, by place.
+
+    First they are counted; then those of places where there may be a conflict are read.
+    """
+
+    def __init__(
+        self, term: PodAffinityTerm, owner: Kin, namespaces: Iterable[str], places: _Places
+    ) -> None:
         self.term = term
         self.owner = owner
         self.namespaces = frozenset(namespaces)
+        self.places = places
+        self.holding: list[Kin] = []
+        self.kept: list[Kin] = []
         self.holders: dict[_Place, _Crowd] = {}
         self.kept_away: dict[_Place, _Crowd] = {}
-
-    def place(self, node: Node) -> _Place:
-        value = node.labels.get(self.term.topology_key)
-        return (False, node.name) if value is None else (True, value)
 
 
 class Conflict(NamedTuple):
@@ -86,9 +106,10 @@ class Conflicts:
     """The Pods of some namespaces that are on the nodes of the cycle.
 
     Args:
-        counts: whether a Pod counts at all, as victim or as the other side.
+        counts: whether Pods of a kind count at all, as victims or as the other side.
         corrected: terms are read as the scheduler does, and Pods told apart by UID; else as
             upstream does: no namespaceSelector, and a Pod takes all of its name for itself.
+        terminating: whether Pods that terminate count.
     """
 
     def __init__(
@@ -96,34 +117,45 @@ class Conflicts:
         lister: Lister,
         nodes: Mapping[str, Node],
         *,
-        counts: Callable[[Pod], bool],
+        counts: Callable[[Kin], bool],
         corrected: bool,
+        terminating: bool,
     ) -> None:
         self._lister = lister
         self._nodes = nodes
         self._counts = counts
         self._corrected = corrected
+        self._terminating = terminating
+        self._places: dict[str, _Places] = {}
         self._rules: dict[Hashable, Sequence[_Rule]] = {}
         self._held: dict[Kin, Sequence[_Rule]] = {}
         self._broken: dict[Kin, Sequence[_Rule]] = {}
-        self._holders: list[Pod] = []
+        self._holders: dict[str, Pod] = {}
+        self._ended: dict[Hashable, int] = {}
 
     def read(self, namespaces: Iterable[str]) -> Iterator[None]:
         """Read who has terms in these namespaces, and whom these keep away anywhere.
 
         Yields at places where it can give way.
         """
-        owners = (owner for name in namespaces for owner in self._lister.apart_kins(name))
-        for number, owner in enumerate(owners, 1):
-            self._read_holders(owner)
-            if number % _STEP == 0:
+        for name in namespaces:
+            for owner in self._lister.apart_kins(name):
+                if self._counts(owner):
+                    self._held[owner] = rules = self._rules_of(owner)
+                    for rule in rules:
+                        rule.holding.append(owner)
+            yield
+        yield from self._find_kept_away()
+        for rules in self._rules.values():
+            for rule in rules:
+                places = self._suspects(rule)
+                if places:
+                    self._read_places(rule, places)
                 yield
-        if self._holders:
-            yield from self._read_kept_away()
 
     def found(self) -> list[Conflict]:
         """Return one conflict of each Pod that has any, in order of namespace and name."""
-        conflicts = (self.of(pod) for pod in self._holders)
+        conflicts = (self.of(pod) for pod in self._holders.values())
         found = [each for each in conflicts if each is not None]
         return sorted(found, key=lambda each: (each.pod.namespace, each.pod.name))
 
@@ -137,21 +169,27 @@ class Conflicts:
 
     def ended_by(self, pod: Pod) -> int:
         """Return how many conflicts the Pod's leaving ends: its own, and others' with it."""
-        itself, node, of = self._itself(pod), self._nodes[pod.node_name], kin(pod)
-        own = sum(crowd.others(itself) for _, crowd in self._crowds(pod))
-        return own + sum(
-            rule.holders[place].others(itself)
-            for rule in self._broken.get(of, ())
-            if (place := rule.place(node)) in rule.holders
-        )
+        of = kin(pod)
+        alike = (of, pod.node_name, "" if self._corrected else pod.name)
+        known = self._ended.get(alike)
+        if known is None:
+            itself = self._itself(pod)
+            known = sum(crowd.others(itself) for _, crowd in self._crowds(pod))
+            for rule in self._broken.get(of, ()):
+                place = rule.places[pod.node_name]
+                holders = rule.holders.get(place) if place is not None else None
+                known += holders.others(itself) if holders is not None else 0
+            self._ended[alike] = known
+        return known
 
     def take_out(self, pod: Pod) -> None:
         """Let the Pod count no more."""
-        itself, node, of = self._itself(pod), self._nodes[pod.node_name], kin(pod)
+        itself, of = self._itself(pod), kin(pod)
+        self._ended.clear()
         for rule in self._held.get(of, ()):
-            rule.holders[rule.place(node)].drop(itself, pod.uid)
+            _drop(rule.holders, rule.places[pod.node_name], itself, pod)
         for rule in self._broken.get(of, ()):
-            rule.kept_away[rule.place(node)].drop(itself, pod.uid)
+            _drop(rule.kept_away, rule.places[pod.node_name], itself, pod)
 
     def involved(self, conflicts: Iterable[Conflict]) -> list[Pod]:
         """Return the Pods of these conflicts and whoever else their terms keep away."""
@@ -170,28 +208,61 @@ class Conflicts:
 
     def _crowds(self, pod: Pod) -> Iterator[tuple[_Rule, _Crowd]]:
         """Yield what each term of the Pod keeps away from where it stands."""
-        node = self._nodes[pod.node_name]
         for rule in self._held.get(kin(pod), ()):
-            crowd = rule.kept_away.get(rule.place(node))
+            place = rule.places[pod.node_name]
+            crowd = rule.kept_away.get(place) if place is not None else None
             if crowd is not None:
                 yield rule, crowd
 
-    def _seen(self, of: Kin) -> Iterator[tuple[Pod, Node]]:
-        for pod in self._lister.placed_pods(of):
-            node = self._nodes.get(pod.node_name)
-            if node is not None and self._counts(pod):
-                yield pod, node
+    def _suspects(self, rule: _Rule) -> set[_Place]:
+        """Return the places where Pods are kept away from somebody, by their numbers alone.
 
-    def _read_holders(self, owner: Kin) -> None:
-        rules = self._rules_of(owner)
-        if not rules:
-            return
-        for pod, node in self._seen(owner):
-            self._held[owner] = rules
-            self._holders.append(pod)
-            for rule in rules:
-                crowd = rule.holders.setdefault(rule.place(node), _Crowd())
-                crowd.add(self._itself(pod), pod)
+        What is gone is still counted, so there may be fewer.
+        """
+        numbers: Counter[_Place | None] = Counter()
+        for of in rule.kept:
+            for name, number in self._standing(of):
+                numbers[rule.places[name]] += number
+        found = set()
+        for of in rule.holding:
+            itself = 1 if rule in self._broken.get(of, ()) else 0
+            for name, _ in self._standing(of):
+                place = rule.places[name]
+                if place is not None and numbers[place] > itself:
+                    found.add(place)
+        return found
+
+    def _standing(self, of: Kin) -> Iterator[tuple[str, int]]:
+        yield from self._lister.standing(of).items()
+        if self._terminating:
+            for pod in self._lister.terminating(of.namespace):
+                if pod.template is of.template:
+                    yield pod.node_name, 1
+
+    def _read_places(self, rule: _Rule, places: Container[_Place]) -> None:
+        """Read the Pods of these places, in order of names: the first of a crowd must not depend
+        on which came first."""
+        for pod in self._standing_at(rule, rule.holding, places):
+            self._holders[pod.uid] = pod
+            self._enter(rule.holders, rule, pod)
+        for pod in self._standing_at(rule, rule.kept, places):
+            self._enter(rule.kept_away, rule, pod)
+
+    def _standing_at(
+        self, rule: _Rule, kins: Iterable[Kin], places: Container[_Place]
+    ) -> list[Pod]:
+        pods = [
+            pod
+            for of in kins
+            for pod in self._lister.placed_pods(of)
+            if rule.places[pod.node_name] in places and (self._terminating or pod.deleted is None)
+        ]
+        return sorted(pods, key=lambda pod: (pod.namespace, pod.name))
+
+    def _enter(self, crowds: dict[_Place, _Crowd], rule: _Rule, pod: Pod) -> None:
+        place = rule.places[pod.node_name]
+        assert place is not None  # it is one of those that were asked for
+        crowds.setdefault(place, _Crowd()).add(self._itself(pod), pod)
 
     def _rules_of(self, owner: Kin) -> Sequence[_Rule]:
         """Return the rules of a kind of Pods, the same for all kinds that share their terms."""
@@ -205,9 +276,15 @@ class Conflicts:
         known = self._rules.get(name)
         if known is None:
             known = self._rules[name] = [
-                _Rule(term, owner, self._reached(term, owner)) for term in self._readable(terms)
+                _Rule(term, owner, self._reached(term, owner), self._places_for(term.topology_key))
+                for term in self._readable(terms)
             ]
         return known
+
+    def _places_for(self, topology_key: str) -> _Places:
+        if topology_key not in self._places:
+            self._places[topology_key] = _Places(topology_key, self._nodes)
+        return self._places[topology_key]
 
     def _reached(self, term: PodAffinityTerm, owner: Kin) -> Iterable[str]:
         chooses = self._corrected and term.namespace_selector is not None
@@ -227,37 +304,22 @@ class Conflicts:
             if term.label_selector is not None:
                 yield term
 
-    def _read_kept_away(self) -> Iterator[None]:
+    def _find_kept_away(self) -> Iterator[None]:
         tables: dict[str, _RuleTable] = {}
         for rules in self._rules.values():
-            for rule in rules if any(rule.holders for rule in rules) else ():
+            for rule in rules:
                 for name in rule.namespaces:
                     tables.setdefault(name, _RuleTable()).add(rule)
         for name, table in sorted(tables.items()):
-            found: list[tuple[Pod, Node, Sequence[_Rule]]] = []
             for number, template in enumerate(tuple(self._lister.templates_in(name)), 1):
-                self._look_for(Kin(name, template), table, found)
+                of = Kin(name, template)
+                rules = [rule for rule in table.about(template) if self._keeps_away(rule, of)]
+                if rules and self._counts(of):
+                    self._broken[of] = rules
+                    for rule in rules:
+                        rule.kept.append(of)
                 if number % _STEP == 0:
                     yield
-            # In order of names, so that the first of a crowd does not depend on what came first.
-            for number, each in enumerate(sorted(found, key=lambda each: each[0].name), 1):
-                self._enter(*each)
-                if number % _STEP == 0:
-                    yield
-
-    def _look_for(
-        self, of: Kin, table: _RuleTable, found: list[tuple[Pod, Node, Sequence[_Rule]]]
-    ) -> None:
-        """Add the Pods of a kind, if there are rules that keep them away."""
-        rules = [rule for rule in table.about(of.template) if self._keeps_away(rule, of)]
-        if rules:
-            self._broken[of] = rules
-            found += ((pod, node, rules) for pod, node in self._seen(of))
-
-    def _enter(self, pod: Pod, node: Node, rules: Iterable[_Rule]) -> None:
-        for rule in rules:
-            crowd = rule.kept_away.setdefault(rule.place(node), _Crowd())
-            crowd.add(self._itself(pod), pod)
 
     def _keeps_away(self, rule: _Rule, other: Kin) -> bool:
         if not self._corrected:
@@ -267,6 +329,12 @@ class Conflicts:
     def _labels_of(self, name: str) -> Mapping[str, str] | None:
         namespace = self._lister.namespace(name)
         return None if namespace is None or namespace.opaque else namespace.labels
+
+
+def _drop(crowds: Mapping[_Place, _Crowd], place: _Place | None, itself: str, pod: Pod) -> None:
+    crowd = crowds.get(place) if place is not None else None
+    if crowd is not None:
+        crowd.drop(itself, pod.uid)
 
 
 class _RuleTable:

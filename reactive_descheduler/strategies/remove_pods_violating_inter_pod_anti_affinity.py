@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import ClassVar, NamedTuple
 
 from reactive_descheduler.api.changes import Action, Change, Key, On
@@ -156,7 +157,12 @@ class RemovePodsViolatingInterPodAntiAffinity:
 
     def _look(self, view: View, namespaces: Sequence[str]) -> Evaluation:
         conflicts = Conflicts(
-            view.lister, view.nodes, counts=self._counts, corrected=self._as_scheduler
+            view.lister,
+            view.nodes,
+            counts=self._counts,
+            corrected=self._as_scheduler,
+            # One that goes ends its conflicts by itself.
+            terminating=not self._fewest,
         )
         for _ in conflicts.read(namespaces):
             yield Pause()
@@ -165,19 +171,19 @@ class RemovePodsViolatingInterPodAntiAffinity:
         order = [(self._rank(conflicts, each.pod), each.pod) for each in found]
         heapify(order)
         left: set[str] = set()
-        steps = 0
-        while order:
-            steps += 1
-            if steps % _STEP == 0:
+        for step in count(1):
+            if not order:
+                return
+            if step % _STEP == 0:
                 yield Pause()
             rank, pod = heappop(order)
+            # What was taken since may have ended some of its conflicts: it never added any.
+            ends = self._ends(conflicts, pod)
+            if ends != rank.ends:
+                heappush(order, (rank._replace(ends=ends), pod))
+                continue
             conflict = conflicts.of(pod)
             if conflict is None or pod.node_name in left:
-                continue
-            # What was taken since may have ended some of its conflicts: never added any.
-            now = self._rank(conflicts, pod)
-            if now != rank:
-                heappush(order, (now, pod))
                 continue
             refused = view.filter(pod) or view.pre_eviction(pod)
             if refused is not None:
@@ -193,24 +199,25 @@ class RemovePodsViolatingInterPodAntiAffinity:
             if verdict.stop is Stop.NODE:
                 left.add(pod.node_name)
 
-    def _counts(self, pod: Pod) -> bool:
+    def _counts(self, of: Kin) -> bool:
         return (
-            (not self._include or pod.namespace in self._include)
-            and pod.namespace not in self._exclude
-            and (self._selector is None or matches(self._selector, pod.template.labels))
-            # One that goes ends its conflicts by itself.
-            and not (self._fewest and pod.deleted is not None)
+            (not self._include or of.namespace in self._include)
+            and of.namespace not in self._exclude
+            and (self._selector is None or matches(self._selector, of.template.labels))
         )
 
     def _rank(self, conflicts: Conflicts, pod: Pod) -> _Rank:
         return _Rank(
             "" if self._fewest else pod.node_name,
             importance(pod),
-            -conflicts.ended_by(pod) if self._fewest else 0,
+            self._ends(conflicts, pod),
             pod.node_name,
             pod.namespace,
             pod.name,
         )
+
+    def _ends(self, conflicts: Conflicts, pod: Pod) -> int:
+        return -conflicts.ended_by(pod) if self._fewest else 0
 
     def _candidate(self, view: View, conflict: Conflict) -> Candidate:
         pod, other, topology_key = conflict

@@ -186,6 +186,7 @@ class Conflicts:
         """Let the Pod count no more."""
         itself, of = self._itself(pod), kin(pod)
         self._ended.clear()
+        self._holders.pop(pod.uid, None)
         for rule in self._held.get(of, ()):
             _drop(rule.holders, rule.places[pod.node_name], itself, pod)
         for rule in self._broken.get(of, ()):

@@ -150,7 +150,14 @@ def token_in_secret(connection: KubeConnection, namespace: str, name: str) -> To
 
     async def read() -> str:
         answer = await connection.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
-        answer.raise_for_status()
+        try:
+            answer.raise_for_status()
+        except ApiStatusError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                error.hint = (
+                    "the account needs a Role for it: `reactive-descheduler rbac` prints one"
+                )
+            raise
         try:
             data = orjson.loads(answer.body)["data"][TOKEN_KEY]
             token = base64.b64decode(data, validate=True).decode().strip()

@@ -141,6 +141,10 @@ class Lister:
         """Return the Pods to which room is promised, each on the node where."""
         return self._promised.all()
 
+    def promised_requests_on(self, node_name: str) -> Mapping[str, int]:
+        """Return what those with a promise on a node request in all, in nanos."""
+        return self._promised.requests(node_name)
+
     def has_promise(self, uid: str) -> bool:
         """Say whether room is promised to this Pod: it does not stand in its own way."""
         return uid in self._promised

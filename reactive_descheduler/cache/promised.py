@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.cache.counts import Amounts, NodeRequests
 
 
 class PromisedPods:
@@ -15,6 +16,9 @@ class PromisedPods:
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
+        self._apart: dict[str, Pod] = {}
+        """Those that have required anti-affinity of their own."""
+        self._room = NodeRequests()
         self.version = 0
         """Moves whenever a promise is made or ends."""
 
@@ -25,6 +29,9 @@ class PromisedPods:
         there = msgspec.structs.replace(pod, node_name=node_name, deleted=None)
         self._pods[pod.uid] = there
         self._by_node.setdefault(node_name, {})[pod.uid] = there
+        self._room.update(None, there)
+        if pod.template.anti_affinity:
+            self._apart[pod.uid] = there
 
     def end(self, uid: str) -> Pod | None:
         """End a promise; return the Pod as it would have stood there."""
@@ -32,6 +39,8 @@ class PromisedPods:
         if pod is None:
             return None
         self.version += 1
+        self._apart.pop(uid, None)
+        self._room.update(pod, None)
         on_node = self._by_node[pod.node_name]
         del on_node[uid]
         if not on_node:
@@ -44,8 +53,16 @@ class PromisedPods:
     def all(self) -> Collection[Pod]:
         return self._pods.values()
 
+    def apart(self) -> Collection[Pod]:
+        """Return those that have required anti-affinity of their own."""
+        return self._apart.values()
+
     def on(self, node_name: str) -> Sequence[Pod]:
         return tuple(self._by_node.get(node_name, {}).values()) if self._by_node else ()
+
+    def requests(self, node_name: str) -> Amounts:
+        """Return what those on a node request in all. A live view."""
+        return self._room.requests(node_name)
 
     def __len__(self) -> int:
         return len(self._pods)

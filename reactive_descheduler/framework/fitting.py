@@ -6,12 +6,13 @@ is asked than their shape (anti-affinity, spread, ports, volumes) are searched f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from reactive_descheduler.api.changes import Action, On
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod, Shape, shape
+from reactive_descheduler.api.pod import Kin, Pod, Shape, kin, shape
 from reactive_descheduler.api.scheduling.anti_affinity import ANY_NAMESPACE, neighbours
 from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules, misfit
 from reactive_descheduler.api.scheduling.spread import HARD, spreads
@@ -50,6 +51,9 @@ def fit_rules(corrections: Corrections) -> FitRules:
     )
 
 
+_MOST_REMEMBERED = 10_000
+
+
 class _Found(NamedTuple):
     witness: Node | None
     left_out: str
@@ -64,25 +68,35 @@ class Fitting:
         self._lister: Lister | None = None
         self._version = -1
         self._memory: dict[Shape, _Found] = {}
+        self._last: dict[Shape | Kin, str] = {}
+        """Where there was room last, by what was asked: most likely there still is."""
 
     def misfit(self, pod: Pod, node: Node, lister: Lister) -> str | None:
         """Return why the Pod does not fit the node; None if it does."""
         return misfit(pod, node, lister, self.rules)
 
-    def elsewhere(self, pod: Pod, nodes: Iterable[Node], lister: Lister) -> Node | None:
-        """Return the first of the nodes, other than the Pod's own, that it fits.
+    def elsewhere(
+        self,
+        pod: Pod,
+        nodes: Iterable[Node],
+        lister: Lister,
+        *,
+        among: Callable[[Node], bool] | None = None,
+    ) -> Node | None:
+        """Return one of the nodes, other than the Pod's own, that it fits.
 
-        `nodes` has to be the same for one state of the lister; it may be lazy.
+        `nodes` has to be the same for one state of the lister; it may be lazy. `among` says whether
+        a node is one of them: then the one that was found last is tried first.
         """
         if self._is_special(pod, lister):
-            return self._first(pod, nodes, lister)
+            return self._find(kin(pod), pod, nodes, lister, among)
         if lister is not self._lister or lister.version != self._version:
             self._lister, self._version = lister, lister.version
             self._memory.clear()
         key = shape(pod)
         known = self._memory.get(key)
         if known is None or (known.witness is not None and known.witness.name == pod.node_name):
-            witness = self._first(pod, nodes, lister)
+            witness = self._find(key, pod, nodes, lister, among)
             self._memory[key] = _Found(witness, "" if witness else pod.node_name)
             return witness
         if known.witness is not None or known.left_out in ("", pod.node_name):
@@ -140,6 +154,24 @@ class Fitting:
             or (rules.volumes and bool(template.claims))
             or (rules.spread and bool(spreads(template, HARD)))
         )
+
+    def _find(
+        self,
+        what: Shape | Kin,
+        pod: Pod,
+        nodes: Iterable[Node],
+        lister: Lister,
+        among: Callable[[Node], bool] | None,
+    ) -> Node | None:
+        last = lister.node(self._last.get(what, "")) if among is not None else None
+        if among is not None and last is not None and among(last):
+            nodes = chain((last,), nodes)
+        found = self._first(pod, nodes, lister)
+        if among is not None and found is not None:
+            if len(self._last) >= _MOST_REMEMBERED:
+                self._last.clear()
+            self._last[what] = found.name
+        return found
 
     def _first(self, pod: Pod, nodes: Iterable[Node], lister: Lister) -> Node | None:
         return next(

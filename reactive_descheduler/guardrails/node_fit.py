@@ -13,7 +13,7 @@ from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules
 from reactive_descheduler.api.selectors import Requirements, SelectorError, parse_selector
 from reactive_descheduler.framework.filter import Reading
 from reactive_descheduler.framework.fitting import Fitting
-from reactive_descheduler.framework.rooms import targets
+from reactive_descheduler.framework.rooms import Targets
 
 
 class NodeFit:
@@ -27,9 +27,9 @@ class NodeFit:
 
     def __init__(self, node_selector: str, rules: FitRules = UPSTREAM) -> None:
         self._flaw = ""
-        self._selector = Requirements(())
+        self._targets = Targets(Requirements(()))
         try:
-            self._selector = parse_selector(node_selector)
+            self._targets = Targets(parse_selector(node_selector))
         except SelectorError as error:
             self._flaw = f"nodeSelector of the evictor: {error}"
         self._fitting = Fitting(rules)
@@ -49,5 +49,4 @@ class NodeFit:
         return self._fitting.loss_wakes(pod, witness, reading.lister)
 
     def _witness(self, pod: Pod, reading: Reading) -> Node | None:
-        nodes = targets(reading.lister, self._selector)
-        return self._fitting.elsewhere(pod, nodes, reading.lister)
+        return self._targets.room(pod, self._fitting, reading.lister)

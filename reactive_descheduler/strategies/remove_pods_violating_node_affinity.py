@@ -182,7 +182,9 @@ class RemovePodsViolatingNodeAffinity(PodStrategy):
         if fitting.misfit(pod, node, view.lister) is None:
             witness: Node | None = node
         else:
-            witness = fitting.elsewhere(pod, view.nodes.values(), view.lister)
+            witness = fitting.elsewhere(
+                pod, view.nodes.values(), view.lister, among=lambda node: node.name in view.nodes
+            )
         if witness is None:
             wakes = (fitting.own_room_wake(pod, node), *fitting.room_wakes(pod, view.lister))
             return Rejection(self.NAME, "it fits no node of the cycle", wakes, pod.ref)

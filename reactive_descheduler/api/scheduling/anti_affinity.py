@@ -6,7 +6,8 @@ a Pod tells itself by its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
@@ -103,7 +104,9 @@ _NOBODY = Neighbours({}, (), "")
 def neighbours(pod: Pod, occupancy: Occupancy) -> Neighbours:
     """Return which domains are closed to Pods of this namespace and template."""
     if not (
-        pod.template.anti_affinity or occupancy.kept_apart(pod.namespace) or occupancy.promised()
+        pod.template.anti_affinity
+        or occupancy.kept_apart(pod.namespace)
+        or occupancy.promised_apart()
     ):
         return _NOBODY
     of = kin(pod)
@@ -113,6 +116,8 @@ def neighbours(pod: Pod, occupancy: Occupancy) -> Neighbours:
 def _neighbours(of: Kin, occupancy: Occupancy) -> Neighbours:
     taken: dict[tuple[str, str], tuple[Pod, ...]] = {}
     try:
+        for term in of.template.anti_affinity:  # a malformed one is told though there is no Pod
+            matches(term.label_selector, {})
         for key, other in _in_the_way(of, occupancy):
             node = occupancy.node(other.node_name)
             value = node.labels.get(key) if node is not None else None
@@ -133,50 +138,48 @@ def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
         namespace = occupancy.namespace(name)
         return namespace.labels if namespace is not None else None
 
-    for term in of.template.anti_affinity:
-        matches(term.label_selector, {})  # a malformed one is told though there may be no Pod
-        known: dict[Kin, bool] = {}
-        for other in _looked_at(term, of, occupancy, labels_of):
-            others = kin(other)
-            hit = known.get(others)
-            if hit is None:
-                hit = known[others] = keeps_kin_away(term, of, others, labels_of)
-            if hit and other.active and other.node_name:
-                yield term.topology_key, other
     promised: dict[Kin, list[Pod]] = {}
-    for other in occupancy.promised():
-        if other.template.anti_affinity:
-            promised.setdefault(kin(other), []).append(other)
+    for pod in occupancy.promised() if of.template.anti_affinity else occupancy.promised_apart():
+        promised.setdefault(kin(pod), []).append(pod)
+    if of.template.anti_affinity:
+        for other in dict.fromkeys((*_looked_at(of, occupancy), *promised)):
+            keys = _keys(of, other, labels_of)
+            pods = (*occupancy.placed_pods(other), *promised.get(other, ())) if keys else ()
+            yield from ((key, pod) for pod in pods for key in keys)
     for owner in dict.fromkeys((*occupancy.kept_apart(of.namespace), *promised)):
-        keys = [
-            term.topology_key
-            for term in owner.template.anti_affinity
-            if _reaches(term, owner, of, labels_of)
-        ]
-        for other in (*occupancy.apart_pods(owner), *promised.get(owner, ())) if keys else ():
-            yield from ((key, other) for key in keys)
+        try:
+            keys = _keys(owner, of, labels_of)
+        except SelectorError:
+            continue  # the API server lets none in
+        pods = (*occupancy.apart_pods(owner), *promised.get(owner, ())) if keys else ()
+        yield from ((key, pod) for pod in pods for key in keys)
 
 
-def _looked_at(
-    term: PodAffinityTerm, of: Kin, occupancy: Occupancy, labels_of: LabelsOf
-) -> Iterator[Pod]:
-    names: Iterable[str] = term.namespaces or (of.namespace,)
-    if term.namespace_selector is not None:
-        names = [
-            each.name
-            for each in occupancy.namespaces()
-            if looks_into(term, of.namespace, each.name, labels_of)
-        ]
-    for name in names:
-        yield from occupancy.pods_in(name)
-    yield from occupancy.promised()
+def _looked_at(of: Kin, occupancy: Occupancy) -> Iterator[Kin]:
+    """Yield all at whom some term may look."""
+    names = namespaces_looked_into(of)
+    if ANY_NAMESPACE in names:
+        names = names | {each.name for each in occupancy.namespaces()}
+    for name in sorted(names - {ANY_NAMESPACE}):
+        yield from (Kin(name, template) for template in occupancy.templates_in(name))
 
 
-def _reaches(term: PodAffinityTerm, owner: Kin, other: Kin, labels_of: LabelsOf) -> bool:
-    try:
-        return keeps_kin_away(term, owner, other, labels_of)
-    except SelectorError:
-        return False  # the API server lets none in
+def _keys(owner: Kin, other: Kin, labels_of: LabelsOf) -> Sequence[str]:
+    """Return over which topology keys the owner's terms keep the other away."""
+    terms = owner.template.anti_affinity
+    if all(term.namespace_selector is None for term in terms):
+        return _keys_by_name(owner, other)
+    return [term.topology_key for term in terms if keeps_kin_away(term, owner, other, labels_of)]
+
+
+@lru_cache(maxsize=65_536)
+def _keys_by_name(owner: Kin, other: Kin) -> Sequence[str]:
+    """Return the same where no labels of namespaces matter: then it never changes."""
+    return tuple(
+        term.topology_key
+        for term in owner.template.anti_affinity
+        if keeps_kin_away(term, owner, other, lambda _: None)
+    )
 
 
 def _label_keys_agree(

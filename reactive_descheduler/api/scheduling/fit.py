@@ -36,6 +36,7 @@ class FitRules(NamedTuple):
 
 
 UPSTREAM = FitRules()
+_NOTHING: Mapping[str, int] = {}
 
 
 def misfit(pod: Pod, node: Node, occupancy: Occupancy, rules: FitRules = UPSTREAM) -> str | None:
@@ -134,34 +135,41 @@ def _hits(term: PodAffinityTerm, pod: Pod, other: Pod) -> bool:
 
 
 def _resource_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
-    used, pods = _taken(pod, node, occupancy)
+    used, promised, pods = _load(pod, node, occupancy)
     for name, requested in sorted(pod.template.requests.items()):
-        if milli_value(requested) > _free_millis(name, node, used.get(name, 0)):
+        taken = used.get(name, 0) + promised.get(name, 0)
+        if milli_value(requested) > _free_millis(name, node, taken):
             return f"insufficient {name}"
     return "insufficient pods" if value(node.allocatable.get("pods", 0)) <= pods else None
 
 
 def slots(pod: Pod, node: Node, occupancy: Occupancy) -> int:
     """Return for how many Pods like this one, coming from elsewhere, a node has resources."""
-    used, pods = _taken(pod, node, occupancy)
+    used, promised, pods = _load(pod, node, occupancy)
     free = [value(node.allocatable.get("pods", 0)) - pods]
     for name, requested in pod.template.requests.items():
         if requested:
-            free.append(_free_millis(name, node, used.get(name, 0)) // milli_value(requested))
+            taken = used.get(name, 0) + promised.get(name, 0)
+            free.append(_free_millis(name, node, taken) // milli_value(requested))
     return max(0, min(free))
 
 
-def _taken(pod: Pod, node: Node, occupancy: Occupancy) -> tuple[Mapping[str, int], int]:
-    """Return what the Pods of a node request, and their number, with those that are promised
-    room."""
+def _load(
+    pod: Pod, node: Node, occupancy: Occupancy
+) -> tuple[Mapping[str, int], Mapping[str, int], int]:
+    """Return what is requested on a node, what others will request who are promised room there,
+    and how many all of them are."""
     used, pods = occupancy.requests_on(node.name), occupancy.active_pods_on(node.name)
-    promised = [each for each in occupancy.promised_on(node.name) if each.uid != pod.uid]
-    if not promised:
-        return used, pods
-    total = Counter(used)
-    for other in promised:
-        total.update(other.template.requests)
-    return total, pods + len(promised)
+    to_come = occupancy.promised_on(node.name)
+    if not to_come:
+        return used, _NOTHING, pods
+    if not occupancy.has_promise(pod.uid):
+        return used, occupancy.promised_requests_on(node.name), pods + len(to_come)
+    others = [each for each in to_come if each.uid != pod.uid]
+    promised: Counter[str] = Counter()
+    for other in others:
+        promised.update(other.template.requests)
+    return used, promised, pods + len(others)
 
 
 def _free_millis(name: str, node: Node, used: int) -> int:

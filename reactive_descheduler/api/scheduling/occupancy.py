@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Kin, Pod
+from reactive_descheduler.api.pod import Kin, Pod, PodTemplate
 from reactive_descheduler.api.scheduling.spread import SpreadOccupancy
 from reactive_descheduler.api.surroundings import (
     Namespace,
@@ -30,8 +30,22 @@ class Occupancy(SpreadOccupancy, Protocol):
 
     def promised_on(self, node_name: str, /) -> Sequence[Pod]: ...
 
+    def promised_requests_on(self, node_name: str, /) -> Mapping[str, int]:
+        """Return what those with a promise on a node request in all."""
+
+    def has_promise(self, uid: str, /) -> bool: ...
+
+    def promised_apart(self) -> Iterable[Pod]:
+        """Return those of them that have required anti-affinity of their own."""
+
     def kept_apart(self, namespace: str, /) -> Sequence[Kin]:
         """Return whose required anti-affinity may look into a namespace."""
+
+    def templates_in(self, namespace: str, /) -> Iterable[PodTemplate]:
+        """Return the templates of the active Pods on nodes in a namespace."""
+
+    def placed_pods(self, kin: Kin, /) -> Iterable[Pod]:
+        """Return the active Pods on nodes of one namespace and template."""
 
     def apart_pods(self, kin: Kin, /) -> Iterable[Pod]:
         """Return the active Pods on nodes of one of those."""

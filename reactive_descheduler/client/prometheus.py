@@ -65,7 +65,8 @@ class PrometheusClient:
     def __init__(self, url: str, token: Token, *, account: str = SERVICE_ACCOUNT) -> None:
         """`url`: with a path where the server has a prefix. `account`: the folder in which the
         cluster's certificate authority is. Nothing is sent yet."""
-        self._url = URL(url) / "api/v1/query"
+        self._given = url
+        self._url = _endpoint(url)
         self._token = token
         self._authority = Path(account) / "ca.crt"
         self._tls: ssl.SSLContext | None = None
@@ -73,6 +74,8 @@ class PrometheusClient:
     @property
     def place(self) -> str:
         """The server, without what is secret in its URL."""
+        if self._url is None:
+            return self._given
         return str(self._url.parent.parent.parent.with_user(None)).rstrip("/")
 
     async def query(self, query: str) -> list[tuple[dict[str, str], float]]:
@@ -101,14 +104,16 @@ class PrometheusClient:
 
     async def _ask(self, query: str) -> tuple[int, bytes]:
         """Send it as a POST, and as a GET where a POST is not taken, as upstream's client does."""
-        token = await self._token()
         url, headers = self._url, {"User-Agent": USER_AGENT}
+        if url is None:
+            raise self._unreachable("its URL needs http:// or https://, and a host")
+        token = await self._token()
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
             url = url.with_user(None)  # two ways to say who asks exclude each other
         limits = aiohttp.ClientTimeout(total=QUERY_WITHIN, sock_connect=CONNECT_TIMEOUT)
         try:
-            tls = await self._trust()
+            tls = await self._trust(url)
             async with aiohttp.ClientSession(
                 timeout=limits, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
             ) as session:
@@ -121,12 +126,12 @@ class PrometheusClient:
         except TimeoutError as error:
             why = str(error) or f"no answer within {QUERY_WITHIN:.0f} s"
             raise self._unreachable(why) from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:  # the last: no host's name
             raise self._unreachable(str(error) or type(error).__name__) from error
 
-    async def _trust(self) -> ssl.SSLContext | bool:
+    async def _trust(self, url: URL) -> ssl.SSLContext | bool:
         """Trust the system's authorities and the cluster's own."""
-        if self._url.scheme != "https":
+        if url.scheme != "https":
             return True
         if self._tls is None:
             self._tls = await run_sync(_trust, self._authority)
@@ -187,6 +192,16 @@ def own_token(folder: str = SERVICE_ACCOUNT) -> Token:
             raise Unreachable(f"{path}: {error}") from error
 
     return read
+
+
+def _endpoint(url: str) -> URL | None:
+    """Return where to ask; None where policies may have a URL that nobody can ask."""
+    try:
+        parsed = URL(url)
+        usable = parsed.scheme in ("http", "https") and bool(parsed.host)
+    except ValueError:
+        return None
+    return parsed / "api/v1/query" if usable else None
 
 
 def _trust(cluster: Path) -> ssl.SSLContext:

@@ -426,6 +426,16 @@ async def test_a_proxy_of_the_environment_is_used_but_on_loopback(
     assert "127.0.0.1:1" in beyond.statistics().error
 
 
+@pytest.mark.parametrize(
+    "url", ["prometheus:9090", "prometheus", "/", "http:///x", "ftp://host", "http://" + "a" * 99]
+)
+async def test_a_url_that_nobody_can_ask_is_said(world: World, url: str) -> None:
+    poller = world.query(url=url)
+    await poller.poll()
+    assert poller.statistics().error.startswith(url)
+    assert "is the URL in metricsProviders right" in poller.statistics().hint
+
+
 def secret(token: bytes, key: str = TOKEN_KEY) -> dict[str, object]:
     return {
         "apiVersion": "v1",

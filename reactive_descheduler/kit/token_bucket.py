@@ -21,8 +21,8 @@ FLOOR = 1 / 32
 """The least share of the configured rate. Slow enough to relieve a server, fast enough to notice
 that it is well again."""
 _EARLY = 1e-6
-"""Seconds by which a token may be taken before it is due. Wall clock times end at microseconds:
-whoever turned `next_at()` into one and slept until then must find the token."""
+"""Seconds by which a token may be taken before it is due, or a pause end. Wall clock times end at
+microseconds: whoever turned `next_at()` into one and slept until then must find the token."""
 
 
 class BucketStatistics(NamedTuple):
@@ -67,7 +67,7 @@ class TokenBucket:
     def available(self) -> int:
         """Return how many tokens could be taken now."""
         now = self._fill()
-        if self._filled_at > now or not self._rate:
+        if self._filled_at > now + _EARLY or not self._rate:
             return 0
         return math.floor(self._tokens + self._rate * _EARLY)
 

@@ -124,6 +124,15 @@ def test_tokens_from_before_a_pause_are_there_after_it(clock: ManualClock) -> No
     assert bucket.available() == 4
 
 
+def test_who_slept_until_the_end_of_a_pause_to_the_microsecond_finds_the_token(
+    clock: ManualClock,
+) -> None:
+    bucket = TokenBucket(2, 4, clock)
+    bucket.pause_until(clock.monotonic() + 10 + 4e-7)
+    clock.advance(10)
+    assert bucket.available() == 4
+
+
 @pytest.mark.parametrize(
     ("rate", "burst"),
     [(-1, 1), (math.inf, 1), (math.nan, 1), (1, 0)],

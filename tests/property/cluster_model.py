@@ -12,7 +12,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from reactive_descheduler.api.changes import WatchEvent, WatchEventType
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.kit.clock import Clock
+from reactive_descheduler.strategies import PLUGINS
 from tests.builders import (
     Manifest,
     make_budget,
@@ -27,6 +28,7 @@ from tests.builders import (
     make_namespace,
     make_node,
     make_pod,
+    make_volume,
     owner,
     taint,
     view,
@@ -70,6 +72,28 @@ def _anti(label: str, namespaces: Sequence[str] = ()) -> Manifest:
     return {"podAntiAffinity": {_REQUIRED: [term | ({"namespaces": list(namespaces)})]}}
 
 
+def _spread(key: str, label: str = "web", **more: object) -> Manifest:
+    selector: Manifest = {"matchLabels": {"app": label}}
+    return {
+        "topologyKey": key,
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": selector,
+        **more,
+    }
+
+
+_anti_zone: Manifest = {
+    "podAntiAffinity": {
+        _REQUIRED: [
+            {
+                "labelSelector": {"matchLabels": {"app": "db"}},
+                "namespaceSelector": {"matchLabels": {"team": "red"}},
+                "topologyKey": "zone",
+            }
+        ]
+    }
+}
 _prefers_b: Manifest = {
     "nodeAffinity": {
         _PREFERRED: [
@@ -105,6 +129,13 @@ SHAPES: tuple[Fields, ...] = (
     {"priority": 100},
     {"priority": 2_000_000_000},
     {"cpu": "3"},
+    {"spread": (_spread("zone"),)},
+    {"spread": (_spread("zone"), _spread("kubernetes.io/hostname", maxSkew=2))},
+    {"spread": (_spread("kubernetes.io/hostname", nodeTaintsPolicy="Honor", minDomains=3),)},
+    {"spread": (_spread("zone", "db", nodeAffinityPolicy="Ignore"),), "affinity": _wants_a},
+    {"spread": (_spread("zone", whenUnsatisfiable="ScheduleAnyway", matchLabelKeys=["app"]),)},
+    {"affinity": _anti_zone},
+    {"host_port": 8080},
 )
 """What a Pod never changes; `cpu` may be resized all the same."""
 
@@ -115,6 +146,7 @@ _TAINTS = (
     (taint("dedicated", "", "PreferNoSchedule"),),
     (taint("gpu", "", "NoExecute"),),
     (taint("node.kubernetes.io/unschedulable"),),
+    (taint("ToBeDeletedByClusterAutoscaler"),),
     (taint("gpu"), taint("dedicated")),
 )
 _NODE_CHANGES: tuple[tuple[str, object], ...] = (
@@ -155,6 +187,7 @@ _POD_CHANGES: tuple[tuple[str, object], ...] = (
         )
     ),
     *(("cpu", cpu) for cpu in (None, "1", "2", "3")),
+    *(("images", images) for images in (("app:1",), ("app:2",), ("app:1", "proxy:1"))),
     *(("restarts", restarts) for restarts in (0, 3, 4, 7)),
     *(("init_restarts", restarts) for restarts in (None, 3)),
     *(("state", state) for state in _STATES),
@@ -190,8 +223,18 @@ _BUDGET_CHANGES: tuple[tuple[str, object], ...] = (
     *((GONE, None) for _ in range(6)),
 )
 _CLAIM_CHANGES: tuple[tuple[str, object], ...] = (
+    *(("volume", name) for name in ("disk", "disk", "")),
     *(("storage_class", name) for name in ("fast", "slow", "slow", None)),
     ("opaque", True),
+    (GONE, None),
+)
+
+
+_VOLUME_CHANGES: tuple[tuple[str, object], ...] = (
+    *(("terms", terms) for terms in (None, [_zone("a")], [_zone("b")])),
+    *(("labels", labels) for labels in ({}, {"topology.kubernetes.io/zone": "a"})),
+    ("opaque", True),
+    ("opaque", False),
     (GONE, None),
 )
 
@@ -213,6 +256,7 @@ _OTHER_EVENTS = [
     *_events("Namespace", [("", name) for name in NAMESPACES], _NAMESPACE_CHANGES),
     *_events("PodDisruptionBudget", BUDGETS, _BUDGET_CHANGES),
     *_events("PersistentVolumeClaim", CLAIMS, _CLAIM_CHANGES),
+    *_events("PersistentVolume", [("", "disk")], _VOLUME_CHANGES),
 ]
 
 # One draw an event: drawing is what costs most.
@@ -315,6 +359,7 @@ class Cluster:
 
 def _pod(name: Name, fields: Fields) -> Manifest:
     extra = _taken(fields, "labels", "annotations", "node_selector", "affinity", "priority")
+    extra |= _taken(fields, "spread", "images")
     extra |= _taken(fields, "phase", "node", "init_restarts", "state", "reason")
     extra |= _taken(fields, "ready", "tolerations", "created", "uid")
     volumes: list[Manifest] = [
@@ -344,6 +389,10 @@ def _pod(name: Name, fields: Fields) -> Manifest:
         started=started_at if started else None,
         **extra,
     )
+    if port := fields.get("host_port"):
+        spec = cast(Manifest, made["spec"])
+        containers = cast(list[Manifest], spec["containers"])
+        containers[0]["ports"] = [{"containerPort": port, "hostPort": port}]
     return made | {"status": 1} if fields.get("opaque") else made
 
 
@@ -397,7 +446,14 @@ def _claim(name: Name, fields: Fields) -> Manifest:
         name[1],
         namespace=name[0],
         version=str(fields["version"]),
-        **_taken(fields, "storage_class"),
+        **_taken(fields, "storage_class", "volume"),
+    )
+    return made | {"spec": 1} if fields.get("opaque") else made
+
+
+def _volume(name: Name, fields: Fields) -> Manifest:
+    made = make_volume(
+        name[1], version=str(fields["version"]), **_taken(fields, "labels", "terms")
     )
     return made | {"spec": 1} if fields.get("opaque") else made
 
@@ -414,6 +470,7 @@ _MAKERS = {
     "Node": _node,
     "Namespace": _namespace,
     "PersistentVolumeClaim": _claim,
+    "PersistentVolume": _volume,
     "PodDisruptionBudget": _budget,
     "Pod": _pod,
 }
@@ -487,7 +544,55 @@ ARGUMENTS: dict[str, st.SearchStrategy[Manifest]] = {
         conditions=(..., *_CONDITIONS),
         exitCodes=(..., [137]),
     ),
+    "RemoveFailedPods": _some(
+        **_COMMON,
+        minPodLifetimeSeconds=(0, 10, 600),
+        reasons=(..., ..., ["Error"], ["NodeLost", "OOMKilled"]),
+        exitCodes=(..., ..., [1], [137]),
+        excludeOwnerKinds=(..., ..., ["DaemonSet"]),
+        includingInitContainers=(..., True),
+    ),
+    "RemovePodsViolatingInterPodAntiAffinity": _some(**_COMMON),
+    "RemoveDuplicates": _some(
+        namespaces=_COMMON["namespaces"], excludeOwnerKinds=(..., ..., ["DaemonSet"])
+    ),
+    "RemovePodsViolatingTopologySpreadConstraint": _some(
+        **_COMMON,
+        constraints=(..., ["DoNotSchedule", "ScheduleAnyway"]),
+        topologyBalanceNodeFit=(..., ..., False),
+    ),
+    "LowNodeUtilization": st.builds(
+        lambda some, levels: {**some, **levels},
+        _some(
+            numberOfNodes=(..., ..., 1),
+            evictableNamespaces=(..., ..., {"exclude": ["x"]}),
+            evictionLimits=(..., ..., {"node": 1}),
+        ),
+        st.sampled_from(
+            (
+                {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}},
+                {"thresholds": {"pods": 40}, "targetThresholds": {"pods": 60}},
+                {
+                    "thresholds": {"cpu": 30, "pods": 60},
+                    "targetThresholds": {"cpu": 60, "pods": 90},
+                },
+                {
+                    "thresholds": {"cpu": 10},
+                    "targetThresholds": {"cpu": 10},
+                    "useDeviationThresholds": True,
+                },
+            )
+        ),
+    ),
+    "HighNodeUtilization": _some(
+        thresholds=({"cpu": 30}, {"pods": 50}, {"cpu": 60, "pods": 60}),
+        numberOfNodes=(..., ..., 1),
+        evictableNamespaces=(..., ..., {"exclude": ["x"]}),
+        evictionModes=(..., ["OnlyThresholdingResources"]),
+    ),
 }
+BALANCE = frozenset(name for name, spec in PLUGINS.items() if "balance" in spec.extension_points)
+BUILT = tuple(name for name in ARGUMENTS if PLUGINS[name].arguments is not None)
 _DEFAULTS = ("PodsWithLocalStorage", "SystemCriticalPods", "FailedBarePods", "DaemonSetPods")
 _EVICTOR = st.builds(
     lambda some, disabled, extra: {
@@ -525,12 +630,15 @@ _EVICTOR = st.builds(
 
 @st.composite
 def _profiles(draw: st.DrawFn) -> Manifest:
-    names = draw(st.lists(st.sampled_from(tuple(ARGUMENTS)), unique=True, min_size=3))
+    names = draw(st.lists(st.sampled_from(BUILT), unique=True, min_size=3))
     configured = [{"name": name, "args": draw(ARGUMENTS[name])} for name in names]
     return {
         "name": "some",
         "pluginConfig": [{"name": "DefaultEvictor", "args": draw(_EVICTOR)}, *configured],
-        "plugins": {"deschedule": {"enabled": names}},
+        "plugins": {
+            "deschedule": {"enabled": [name for name in names if name not in BALANCE]},
+            "balance": {"enabled": [name for name in names if name in BALANCE]},
+        },
     }
 
 

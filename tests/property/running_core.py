@@ -53,7 +53,9 @@ class RunningCore:
         self.policy = loaded
         self.debounce = loaded.reactive.debounce.max_wait.total_seconds()
         self.strategies: list[tuple[Profile, Strategy]] = [
-            (profile, strategy) for profile in profiles for strategy in profile.deschedule
+            (profile, strategy)
+            for profile in profiles
+            for strategy in (*profile.deschedule, *profile.balance)
         ]
 
     def drain(self, most: int | None = None) -> None:

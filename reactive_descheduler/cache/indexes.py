@@ -6,7 +6,8 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from reactive_descheduler.api.pod import Pod, PodTemplate
@@ -57,7 +58,7 @@ class PodIndex:
     def __init__(self, function: IndexFunction) -> None:
         self._function = function
         self._groups: dict[str, dict[str, tuple[str, str]]] = {}
-        self._ordered: dict[str, tuple[str, ...]] = {}
+        self._ordered: dict[str, list[str]] = {}
 
     def update(self, old: Pod | None, new: Pod | None) -> None:
         """Follow one change of one Pod; both sides have the same UID."""
@@ -77,14 +78,17 @@ class PodIndex:
         """Return the groups that have members. A live view."""
         return self._groups.keys()
 
-    def uids(self, group: str) -> tuple[str, ...]:
-        """Return the group in order of (namespace, name). Sorted once per change of membership."""
+    def uids(self, group: str) -> Sequence[str]:
+        """Return the group in order of (namespace, name). A live view.
+
+        Sorted when first asked for, and from then on kept in order.
+        """
         ordered = self._ordered.get(group)
         if ordered is None:
             members = self._groups.get(group)
             if members is None:
                 return ()
-            ordered = self._ordered[group] = tuple(sorted(members, key=members.__getitem__))
+            ordered = self._ordered[group] = sorted(members, key=members.__getitem__)
         return ordered
 
     def snapshot(self) -> Mapping[str, frozenset[str]]:
@@ -101,13 +105,20 @@ class PodIndex:
 
     def _enter(self, group: str, pod: Pod | None) -> None:
         assert pod is not None  # only a side that is there has groups
-        self._groups.setdefault(group, {})[pod.uid] = (pod.namespace, pod.name)
-        self._ordered.pop(group, None)
+        members = self._groups.setdefault(group, {})
+        members[pod.uid] = (pod.namespace, pod.name)
+        ordered = self._ordered.get(group)
+        if ordered is not None:
+            insort(ordered, pod.uid, key=members.__getitem__)
 
     def _leave(self, group: str, pod: Pod | None) -> None:
         assert pod is not None
         members = self._groups[group]
+        ordered = self._ordered.get(group)
+        if ordered is not None:
+            at = bisect_left(ordered, members[pod.uid], key=members.__getitem__)
+            del ordered[ordered.index(pod.uid, at)]
         del members[pod.uid]
         if not members:
             del self._groups[group]
-        self._ordered.pop(group, None)
+            self._ordered.pop(group, None)

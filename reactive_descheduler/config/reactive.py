@@ -373,7 +373,7 @@ class ReactiveSettings(Arguments):
 
     def settle_of(self, strategy: str, *, taint: str = "") -> timedelta:
         """Return how long a cause must have stood; `taint` is its key where it is a taint."""
-        own = self.strategies.get(strategy, StrategySettings()).settle
-        usual = self.settle.default if own is None else own
+        own = self.strategies.get(strategy)
+        usual = self.settle.default if own is None or own.settle is None else own.settle
         is_transient = taint in self.settle.transient_taints
         return max(usual, self.settle.transient) if is_transient else usual

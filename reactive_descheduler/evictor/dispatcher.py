@@ -337,14 +337,15 @@ class Dispatcher:
             times = [wake.time for wake in self._closed.wakes if isinstance(wake, At)]
             if times:
                 delay = max(0.0, (min(times) - self._clock.now()).total_seconds())
-        sleeper = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        sleeper = loop.create_future()
         self._idle.append(sleeper)
+        timer = loop.call_later(delay, _rouse, sleeper) if delay is not None else None
         try:
-            async with asyncio.timeout(delay):
-                await sleeper
-        except TimeoutError:
-            pass
+            await sleeper
         finally:
+            if timer is not None:
+                timer.cancel()
             sleeper.cancel()  # a worker that no longer sleeps must not be chosen to be woken
 
     async def _send(self, entry: Queued) -> None:
@@ -370,6 +371,11 @@ class Dispatcher:
         self.wake(events)
         # What the answer means for the key is for a fresh evaluation to say: gone, held or again.
         self._look_again(entry.candidate.key)
+
+
+def _rouse(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
 
 
 def _overriding(method: str, gates: Sequence[Gate]) -> tuple[Gate, ...]:

@@ -158,12 +158,15 @@ class DelayQueue(Generic[K]):
                 return due
             self._wake.clear()
             at = self.next_due()
-            delay = None if at is None else max(0.0, at - self._clock.monotonic())
+            timer: asyncio.TimerHandle | None = None
+            if at is not None:
+                delay = max(0.0, at - self._clock.monotonic())
+                timer = asyncio.get_running_loop().call_later(delay, self._wake.set)
             try:
-                async with asyncio.timeout(delay):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+                await self._wake.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()
         return None
 
     def shut_down(self) -> None:

@@ -112,10 +112,14 @@ class Assumed:
 
 
 def _seen_going(change: Change) -> str | None:
-    """Return the UID of the Pod that this change shows terminating, finished or gone."""
+    """Return the UID of the Pod that this change shows terminating, finishing or gone.
+
+    One that had finished before is evicted too: that it still is says nothing.
+    """
     old, new = change.old, change.new
     if isinstance(old, Pod) and new is None:
         return old.uid
-    if isinstance(new, Pod) and (new.deleted is not None or not new.active):
-        return new.uid
-    return None
+    if not isinstance(new, Pod):
+        return None
+    finishes = not new.active and isinstance(old, Pod) and old.active
+    return new.uid if new.deleted is not None or finishes else None

@@ -336,6 +336,8 @@ def test_a_change_that_shows_nothing_leaves_the_assumption() -> None:
     desk = Desk()
     desk.finish(desk.start(), Answer.EVICTED)
     desk.dispatcher.on_change(Change("Pod", pod("a"), pod("a", version="2")))
+    failed = pod("a", phase="Failed")
+    desk.dispatcher.on_change(Change("Pod", failed, pod("a", phase="Failed", version="2")))
     desk.dispatcher.on_change(Change("Pod", pod("b"), None))
 
     assert "uid-default-a" in desk.assumed.pods

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from .sums import Amounts, NodeUse, Shares, clamped, is_over, share
+from .sums import Amounts, NodeUse, Shares, clamped, most_below, share
 
 _HAIR = 1e-9
 """Percent by which a mean that is worked out anew may come out otherwise."""
 
 
 class Ceiling(Protocol):
-    def allows(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> bool:
-        """Say whether a destination may be used that much once these amounts have come there."""
+    def most(self, name: str, use: NodeUse, /) -> int:
+        """Return how much of a resource may be used at the start; it never becomes more."""
 
-    def moved(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> None:
-        """Reckon with that move."""
+    def allows(self, destination: NodeUse, amounts: Amounts, source: NodeUse, /) -> bool:
+        """Say whether these amounts may still come to where `most` allows them."""
+
+    def moved(self, destination: NodeUse, amounts: Amounts, source: NodeUse, /) -> None:
+        """Reckon with amounts that have come to a destination."""
 
 
 class FixedCeiling:
@@ -25,18 +28,21 @@ class FixedCeiling:
     def __init__(self, high: Shares) -> None:
         self._high = high
 
-    def allows(self, after: Shares, _amounts: Amounts, _source: NodeUse, /) -> bool:
-        return not is_over(after, self._high)
+    def most(self, name: str, use: NodeUse, /) -> int:
+        return most_below(self._high[name], name, use.capacity.get(name, 0))
 
-    def moved(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> None:
+    def allows(self, _destination: NodeUse, _amounts: Amounts, _source: NodeUse, /) -> bool:
+        return True
+
+    def moved(self, destination: NodeUse, amounts: Amounts, source: NodeUse, /) -> None:
         """Change nothing."""
 
 
 class MeanCeiling:
     """Shares above the mean of all nodes.
 
-    A Pod that left and is not bound yet, or went to a bigger node, lowers the mean, and with it the
-    ceiling for all that was moved. So nothing is counted but what leaves.
+    A Pod that has left and is not bound yet lowers the mean, and with it the ceiling for those that
+    were moved before. So of what leaves only that is counted which comes to the very destination.
     """
 
     def __init__(self, means: Shares, nodes: Mapping[str, int], above: Shares) -> None:
@@ -44,23 +50,41 @@ class MeanCeiling:
         self._means = dict(means)
         self._nodes = nodes
         self._above = above
+        self._gained: dict[tuple[str, str], float] = {}
+        """By destination and resource, by how much what came there raises the mean."""
         self._fullest: dict[str, float] = {}
+        """The share of the fullest destination, less what it raises the mean by."""
 
-    def allows(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> bool:
-        return all(
-            max(after.get(name, 0.0), self._fullest.get(name, 0.0))
-            <= clamped(mean + self._above[name]) - _HAIR
-            for name, mean in self._means_after(amounts, source).items()
-        )
+    def most(self, name: str, use: NodeUse, /) -> int:
+        if name not in self._means:
+            return 0
+        high = clamped(self._means[name] + self._above[name])
+        return most_below(high, name, use.capacity.get(name, 0))
 
-    def moved(self, after: Shares, amounts: Amounts, source: NodeUse, /) -> None:
-        self._means = self._means_after(amounts, source)
+    def allows(self, destination: NodeUse, amounts: Amounts, source: NodeUse, /) -> bool:
+        for name, mean in self._means.items():
+            high = clamped(mean - self._weight(name, amounts, source) + self._above[name])
+            fullest = max(self._share(name, destination, amounts), self._fullest.get(name, 0.0))
+            if fullest > high - _HAIR:
+                return False
+        return True
+
+    def moved(self, destination: NodeUse, amounts: Amounts, source: NodeUse, /) -> None:
         for name in self._means:
-            self._fullest[name] = max(after.get(name, 0.0), self._fullest.get(name, 0.0))
+            at = (destination.node.name, name)
+            gained = self._weight(name, amounts, destination)
+            self._means[name] -= self._weight(name, amounts, source)
+            self._gained[at] = self._gained.get(at, 0.0) + gained
+            share_now = self._share(name, destination, {})
+            self._fullest[name] = max(share_now, self._fullest.get(name, 0.0))
 
-    def _means_after(self, amounts: Amounts, source: NodeUse) -> dict[str, float]:
-        return {
-            name: mean
-            - share(name, amounts.get(name, 0), source.capacity.get(name, 0)) / self._nodes[name]
-            for name, mean in self._means.items()
-        }
+    def _share(self, name: str, destination: NodeUse, more: Amounts) -> float:
+        """Return the share of a destination with more on it, less what it raises the mean by."""
+        used = destination.used.get(name, 0) + more.get(name, 0)
+        gained = self._gained.get((destination.node.name, name), 0.0)
+        whole = share(name, used, destination.capacity.get(name, 0))
+        return whole - gained - self._weight(name, more, destination)
+
+    def _weight(self, name: str, amounts: Amounts, use: NodeUse) -> float:
+        """Return what these amounts, on that node, make of the mean."""
+        return share(name, amounts.get(name, 0), use.capacity.get(name, 0)) / self._nodes[name]

@@ -8,6 +8,7 @@ not overused with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import count
 from typing import Protocol
 
 from reactive_descheduler.api.eviction import Pause
@@ -18,10 +19,12 @@ from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.framework.fitting import Fitting
 
 from .ceiling import Ceiling
-from .sums import Amounts, NodeUse, Shares, shares_of
+from .sums import Amounts, NodeUse, Shares
 
-_BREATH = 100
+_BREATH = 50
 """Destinations that are tried before the event loop may have its turn."""
+_BITS = 4
+"""Of an amount, by which those are told that are alike."""
 
 Finding = Generator[Pause, None, bool]
 
@@ -65,13 +68,13 @@ class SumRoom:
 class PlacedRoom:
     """Ours: each Pod on a destination of its own, tried in the order given.
 
-    Room only shrinks while one evaluation goes on, so what a destination refused once it refuses to
-    every later Pod of the same template that uses as much: each is tried once.
+    Room only shrinks while one evaluation goes on, so what a destination has refused once it will
+    always refuse: to Pods that use as much, and to Pods of the same template.
     """
 
     def __init__(
         self,
-        destinations: Sequence[NodeUse],
+        destinations: Iterable[NodeUse],
         ceiling: Ceiling,
         *,
         names: Iterable[str],
@@ -89,58 +92,117 @@ class PlacedRoom:
             fitting: None where what fits other nodes is not looked at.
             lister: the state at the start.
         """
-        self._destinations = destinations
         self._ceiling = ceiling
         self._names = tuple(names)
+        self._destinations = [_Destination(each, ceiling, self._names) for each in destinations]
         self._total = total
         self._fitting = fitting
         self._lister, self._gone, self._promised = lister.fork()
-        self._tried: dict[tuple[object, ...], int] = {}
-        self._found: NodeUse | None = None
+        self._full: dict[tuple[int, ...], _Skips] = {}
+        """By amounts, which destinations have no room for as much."""
+        self._next: dict[tuple[object, ...], int] = {}
+        """By template and amounts, the first destination that may take such a Pod."""
+        self._found: _Destination | None = None
 
     def open(self) -> bool:
         return self._total.open()
 
     def find(self, pod: Pod, amounts: Amounts | None, source: NodeUse, /) -> Finding:
-        used = tuple(amounts.items()) if amounts is not None else ()
-        alike = (pod.namespace, pod.template, used)
-        for index in range(self._tried.get(alike, 0), len(self._destinations)):
-            destination = self._destinations[index]
-            if self._takes(destination, pod, amounts, source):
+        wanted = tuple((amounts or {}).get(name, 0) for name in self._names)
+        least = tuple(map(_floor, wanted))
+        full = self._full.setdefault(least, _Skips())
+        alike = (pod.namespace, pod.template, least)
+        place = self._next.get(alike, 0)
+        refused_so_far = True
+        for tried in count(1):
+            place = full.after(place)
+            if place >= len(self._destinations):
+                return False
+            destination = self._destinations[place]
+            if not destination.takes(least):
+                full.add(place)
+            elif not self._has_room(destination, wanted, amounts, source):
+                refused_so_far = False
+            elif self._fits(pod, destination):
                 self._found = destination
                 return True
-            self._tried[alike] = index + 1
-            if index % _BREATH == _BREATH - 1:
+            elif refused_so_far:
+                self._next[alike] = place + 1
+            place += 1
+            if tried % _BREATH == 0:
                 yield Pause()
-        return False
+        raise AssertionError  # the count has no end
 
     def take(self, pod: Pod, amounts: Amounts, source: NodeUse, /) -> None:
         found = self._found
         assert found is not None  # `find` has said so
-        self._ceiling.moved(self._after(found, amounts), amounts, source)
-        found.add(amounts)
+        found.add(tuple(amounts.get(name, 0) for name in self._names))
+        found.use.add(amounts)
+        self._ceiling.moved(found.use, amounts, source)
         self._total.take(pod, amounts, source)
         self._gone.add(pod)
-        self._promised.promise(pod, found.node.name)
+        self._promised.promise(pod, found.use.node.name)
 
-    def _takes(
-        self, destination: NodeUse, pod: Pod, amounts: Amounts | None, source: NodeUse
+    def _has_room(
+        self,
+        destination: _Destination,
+        wanted: tuple[int, ...],
+        amounts: Amounts | None,
+        source: NodeUse,
     ) -> bool:
-        if amounts is not None:
-            if any(
-                amounts.get(name, 0) and not destination.capacity.get(name) for name in self._names
-            ):
-                return False
-            after = self._after(destination, amounts)
-            if not self._ceiling.allows(after, amounts, source):
-                return False
+        if amounts is None:
+            return True
+        return destination.takes(wanted) and self._ceiling.allows(destination.use, amounts, source)
+
+    def _fits(self, pod: Pod, destination: _Destination) -> bool:
         if self._fitting is None:
             return True
-        return self._fitting.misfit(pod, destination.node, self._lister) is None
+        return self._fitting.misfit(pod, destination.use.node, self._lister) is None
 
-    def _after(self, destination: NodeUse, amounts: Amounts) -> Shares:
-        used = {name: destination.used.get(name, 0) + amounts.get(name, 0) for name in self._names}
-        return shares_of(used, destination.capacity)
+
+class _Destination:
+    """A destination, and what it has left of each resource that counts, in nanos."""
+
+    __slots__ = ("left", "use")
+
+    def __init__(self, use: NodeUse, ceiling: Ceiling, names: Sequence[str]) -> None:
+        self.use = use
+        self.left = tuple(ceiling.most(name, use) - use.used.get(name, 0) for name in names)
+
+    def takes(self, wanted: tuple[int, ...]) -> bool:
+        # One that has nothing left still takes who wants nothing.
+        return all(
+            amount <= left or not amount for amount, left in zip(wanted, self.left, strict=True)
+        )
+
+    def add(self, amounts: tuple[int, ...]) -> None:
+        self.left = tuple(left - amount for left, amount in zip(self.left, amounts, strict=True))
+
+
+class _Skips:
+    """Places that are passed over; each run of them in one step."""
+
+    def __init__(self) -> None:
+        self._after: dict[int, int] = {}
+
+    def add(self, place: int) -> None:
+        self._after[place] = place + 1
+
+    def after(self, place: int) -> int:
+        """Return the first place, from this one on, that is not passed over."""
+        passed = []
+        while (following := self._after.get(place)) is not None:
+            passed.append(place)
+            place = following
+        for each in passed:
+            self._after[each] = place
+        return place
+
+
+def _floor(amount: int) -> int:
+    """Round down, so that amounts that are alike share what is known: to an eighth or less."""
+    spare = max(amount.bit_length() - _BITS, 0)
+    return amount >> spare << spare
 
 
 Tolerance = Callable[[Pod], bool]

@@ -7,7 +7,7 @@ change, NotMeasured where the next sample may mend it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS, Usage
 from reactive_descheduler.framework.strategy import View
 
 from .arguments import METRIC_RESOURCE, MetricsUtilization
-from .sums import Amounts, NodeUse, capacity_of, shares_of
+from .sums import Amounts, NodeUse, Shares, capacity_of, shares_of
 
 ALWAYS = ("cpu", "memory", "pods")
 """What counts beside the resources that have thresholds."""
@@ -60,13 +60,12 @@ class Source(Protocol):
         known."""
 
 
-def source_of(measured: MetricsUtilization | None, names: Iterable[str]) -> Source:
-    """Return what the arguments ask for. `names`: the resources that have thresholds."""
-    counted = tuple(dict.fromkeys((*names, *ALWAYS)))
+def source_of(measured: MetricsUtilization | None, named: Collection[str]) -> Source:
+    """Return what the arguments ask for. `named`: the resources that have thresholds."""
     if measured is None:
-        return RequestSource(counted)
+        return RequestSource(named)
     if measured.asked == METRICS_SERVER:
-        return MetricsServerSource(counted)
+        return MetricsServerSource(named)
     if measured.asked == PROMETHEUS and measured.prometheus is not None:
         return PrometheusSource(measured.prometheus.query)
     return UnknownSource(measured.asked)
@@ -75,25 +74,27 @@ def source_of(measured: MetricsUtilization | None, names: Iterable[str]) -> Sour
 class RequestSource:
     """What Pods request; always known."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names: Sequence[str] = names
+    def __init__(self, named: Collection[str]) -> None:
+        self.names: Sequence[str] = _counted(named)
+        self._named = named
 
     def read(self, view: View, /) -> Reading:
-        return _Requests(view.lister, self.names)
+        return _Requests(view.lister, self.names, self._named)
 
 
 class _Requests:
     samples = 1
 
-    def __init__(self, lister: Lister, names: Sequence[str]) -> None:
+    def __init__(self, lister: Lister, names: Sequence[str], named: Collection[str]) -> None:
         self._lister = lister
         self._names = names
+        self._named = named
 
     def of_node(self, node: Node, /) -> NodeUse:
         requests = self._lister.requests_on(node.name)
         used = {name: requests.get(name, 0) for name in self._names}
         used["pods"] = self._lister.active_pods_on(node.name) * NANOS
-        return NodeUse(node, used)
+        return NodeUse(node, used, self._named)
 
     def of_pod(self, pod: Pod, /) -> Amounts:
         requests = pod.template.requests
@@ -106,8 +107,9 @@ class _Requests:
 class MetricsServerSource:
     """What metrics-server measured: cpu and memory; Pods are counted."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names: Sequence[str] = names
+    def __init__(self, named: Collection[str]) -> None:
+        self.names: Sequence[str] = _counted(named)
+        self._named = named
 
     def read(self, view: View, /) -> Reading:
         usage = _configured(view, METRICS_SERVER)
@@ -124,19 +126,19 @@ class MetricsServerSource:
                 raise NotMeasured(f"metrics-server measured only a part of node {name}")
             taken.append((min(latest.sampled, latest.received), f"node {name}"))
         _check_age(view, usage, taken)
-        return _Measured(view, usage)
+        return _Measured(view, usage, self._named)
 
 
 class _Measured:
-    def __init__(self, view: View, usage: Usage) -> None:
+    def __init__(self, view: View, usage: Usage, named: Collection[str]) -> None:
         self._view = view
         self._usage = usage
+        self._named = named
         self.samples = usage.samples
 
     def of_node(self, node: Node, /) -> NodeUse:
         gone = self._view.lister.gone_on(node.name)
         pods = self._view.lister.active_pods_on(node.name) * NANOS
-        capacity = capacity_of(node)
         found = [
             {
                 "cpu": amounts.get("cpu", 0),
@@ -148,7 +150,9 @@ class _Measured:
                 for sample in self._usage.node(node.name)
             )
         ]
-        return NodeUse(node, found[-1], [shares_of(used, capacity) for used in found[:-1]])
+        capacity = capacity_of(node, found[-1])
+        before = [shares_of(used, capacity, self._named) for used in found[:-1]]
+        return NodeUse(node, found[-1], self._named, before)
 
     def of_pod(self, pod: Pod, /) -> Amounts | str:
         sample = self._usage.pod(pod)
@@ -207,13 +211,13 @@ class _Shares:
         self.samples = usage.samples
 
     def of_node(self, node: Node, /) -> NodeUse:
-        before = [
+        before: list[Shares] = [
             {METRIC_RESOURCE: float(math.trunc(values[node.name] * 100))}
             for values in self._earlier
             if node.name in values
         ]
         percent = math.trunc(self._latest[node.name] * 100)
-        return NodeUse(node, {METRIC_RESOURCE: percent * NANOS}, list(before))
+        return NodeUse(node, {METRIC_RESOURCE: percent * NANOS}, (METRIC_RESOURCE,), before)
 
     def of_pod(self, _pod: Pod, /) -> None:
         return None
@@ -232,6 +236,10 @@ class UnknownSource:
 
     def read(self, _view: View, /) -> Reading:
         raise UsageError(f"metricsUtilization.source {self._name!r} is not known")
+
+
+def _counted(named: Collection[str]) -> Sequence[str]:
+    return tuple(dict.fromkeys((*named, *ALWAYS)))
 
 
 def _configured(view: View, source: str) -> Usage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reactive_descheduler.api.node import Node
@@ -20,19 +20,22 @@ _MILLIS = NANOS // 1000
 
 @dataclass(slots=True)
 class NodeUse:
-    """A node, what is used of it, and what it has. `used` follows what goes."""
+    """A node, what is used of it, and what it has."""
 
     node: Node
     used: dict[str, int]
-    before: list[Shares] = field(default_factory=list)
+    """Follows what comes and goes."""
+    named: Collection[str]
+    """The resources that have thresholds."""
+    before: Sequence[Shares] = ()
     """Shares by earlier samples, where usage is measured and several are asked for."""
     capacity: Amounts = field(init=False)
     shares: Shares = field(init=False)
-    """As they were at the start."""
+    """Of the resources that have thresholds, as they were at the start."""
 
     def __post_init__(self) -> None:
-        self.capacity = capacity_of(self.node)
-        self.shares = shares_of(self.used, self.capacity)
+        self.capacity = capacity_of(self.node, self.used)
+        self.shares = shares_of(self.used, self.capacity, self.named)
 
     @property
     def weight(self) -> int:
@@ -52,32 +55,50 @@ class NodeUse:
             return 0
         if name not in high:
             return capacity
-        unit = _MILLIS if name == "cpu" else NANOS
-        return int(high[name] * 0.01 * scaled(name, capacity)) * unit
+        return int(high[name] * 0.01 * scaled(name, capacity)) * _unit(name)
 
 
-def capacity_of(node: Node) -> Amounts:
+def capacity_of(node: Node, used: Amounts) -> Amounts:
     """Return what the node has: allocatable, or capacity where nothing is allocatable."""
-    return {**(node.allocatable or node.capacity), METRIC_RESOURCE: 100 * NANOS}
+    found = node.allocatable or node.capacity
+    return {**found, METRIC_RESOURCE: 100 * NANOS} if METRIC_RESOURCE in used else found
 
 
-def shares_of(used: Amounts, capacity: Amounts) -> Shares:
+def _unit(name: str) -> int:
+    return _MILLIS if name == "cpu" else NANOS
+
+
+def shares_of(used: Amounts, capacity: Amounts, names: Iterable[str]) -> Shares:
     """Return the percentages of what the node has at all."""
     return {
-        name: share(name, amount, capacity[name])
-        for name, amount in used.items()
-        if name in capacity
+        name: share(name, used[name], capacity[name])
+        for name in names
+        if name in capacity and name in used
     }
 
 
 def share(name: str, used: int, capacity: int) -> float:
-    of = scaled(name, capacity)
-    return scaled(name, used) / of * 100 if of > 0 else 0.0
+    # Asked for every node at every look, hence in one place; see `scaled`.
+    unit = _unit(name)
+    of = -(-capacity // unit)
+    return -(-used // unit) / of * 100 if of > 0 else 0.0
 
 
 def scaled(name: str, amount: int) -> int:
     """Return a number as upstream compares it: cpu in millis, all else in whole units."""
     return milli_value(amount) if name == "cpu" else value(amount)
+
+
+def most_below(high: float, name: str, capacity: int) -> int:
+    """Return the greatest amount, in nanos, whose share is not above `high`."""
+    unit = _unit(name)
+    most = int(high * 0.01 * scaled(name, capacity))
+    # Shares are floats: the product may miss the greatest by one, either way.
+    while most > 0 and share(name, most * unit, capacity) > high:
+        most -= 1
+    while most * unit < capacity and share(name, (most + 1) * unit, capacity) <= high:
+        most += 1
+    return most * unit
 
 
 def mean_shares(uses: Iterable[NodeUse], names: Iterable[str]) -> tuple[Shares, Mapping[str, int]]:

@@ -44,7 +44,11 @@ from .sums import Amounts, NodeUse, Shares
 
 _NODES = 200
 """Nodes that are summed up before the event loop may have its turn."""
-_PODS = 20
+_MOST = 200
+"""Pods that are offered at a time where a key is looked at: more follow once these have gone and
+their replacements are bound, and what is offered is looked at again before each request. The last
+node may take it a little further."""
+_PODS = 5
 """Pods that are offered before the same."""
 
 _CLASSES = (
@@ -147,7 +151,7 @@ class NodeUtilization(ABC):
 
     def evaluate(self, view: View, _key: Key, /) -> Evaluation:
         try:
-            yield from self.sweep(view)
+            yield from self._look(view, most=_MOST)
         except NotMeasured as error:
             yield Rejection(self.NAME, str(error), error.wakes)
 
@@ -156,6 +160,9 @@ class NodeUtilization(ABC):
 
         Raises UsageError where measured usage is asked for and is not to be had.
         """
+        yield from self._look(view)
+
+    def _look(self, view: View, *, most: int | None = None) -> Evaluation:
         if not view.nodes:
             return
         reading = self._source.read(view)
@@ -170,7 +177,7 @@ class NodeUtilization(ABC):
         if found.why_not:
             yield Rejection(self.NAME, found.why_not, _ANY_ROOM)
             return
-        yield from _Relief(self, view, reading, found).relieve()
+        yield from _Relief(self, view, reading, found).relieve(most)
 
     def counts(self, _key: Key, _pod: Pod, _lister: Lister, /) -> bool:
         return True
@@ -238,12 +245,13 @@ class _Relief:
         self._found = found
         self._room = strategy.room(view, reading, found)
         self._tolerates = strategy.tolerance(found)
+        self._taken = 0
 
-    def relieve(self) -> Evaluation:
+    def relieve(self, most: int | None) -> Evaluation:
         # Room that was promised may be free again.
         self._view.note(On(Action.REPLACED, None))
         for source in self._found.sources:
-            if not self._room.open():
+            if not self._room.open() or (most is not None and self._taken >= most):
                 return
             if (yield from self._relieve(source)) is Stop.ALL:
                 return
@@ -269,6 +277,7 @@ class _Relief:
         strategy, high = self._strategy, self._found.high
         reason = strategy.reason(source, high)
         cause = Cause("utilization", (source.node.name,), (source.node.ref,))
+        told: set[Rejection] = set()
         for asked, pod in enumerate(movable, start=1):
             if strategy.limit is not None and evicted >= strategy.limit:
                 break
@@ -276,7 +285,9 @@ class _Relief:
                 yield Pause()
             amounts = yield from self._asked(pod, source)
             if isinstance(amounts, Rejection):
-                yield amounts
+                if amounts not in told:
+                    told.add(amounts)
+                    yield amounts
                 continue
             verdict = (yield Candidate(strategy.key, pod, cause, reason)) or TAKEN
             if verdict.stop is not Stop.NO:
@@ -284,6 +295,7 @@ class _Relief:
             if not verdict.taken:
                 continue
             evicted += 1
+            self._taken += 1
             if self._ends(pod, amounts, source):
                 break
         return Stop.NO
@@ -312,15 +324,17 @@ class _Relief:
         """Return what leaves with the Pod, None if that is not known, or why it stays."""
         if not self._tolerates(pod):
             return self._stays(pod, "it tolerates the taints of no destination")
-        refused = self._strategy.excludes(pod) or self._view.pre_eviction(pod)
-        if refused is not None:
+        if (refused := self._strategy.excludes(pod)) is not None:
             return refused
         amounts = self._reading.of_pod(pod)
         if isinstance(amounts, str):
             return self._stays(pod, amounts, (On(Action.USAGE, None),))
+        # Before the filters, for it is the cheaper where most find none.
         if not (yield from self._room.find(pod, amounts, source)):
-            return self._stays(pod, "no destination has room for it")
-        return amounts
+            # Said of the node: where there is no room, there is none for hundreds of Pods.
+            reason = f"no destination has room for a Pod of node {source.node.name}"
+            return Rejection(self._strategy.NAME, reason, _ANY_ROOM)
+        return self._view.pre_eviction(pod) or amounts
 
     def _stays(self, pod: Pod, reason: str, wakes: Wakes = _ANY_ROOM) -> Rejection:
         return Rejection(self._strategy.NAME, reason, wakes, pod.ref)

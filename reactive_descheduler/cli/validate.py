@@ -85,9 +85,11 @@ def _problems(problems: list[Problem] | tuple[Problem, ...]) -> list[dict[str, o
 
 
 def _valid(policy: LoadedPolicy) -> dict[str, object]:
+    from reactive_descheduler.config.doubts import doubt_problems
+
     return {
         "valid": True,
-        "warnings": _problems([*policy.warnings, *policy.doubts]),
+        "warnings": _problems([*policy.warnings, *doubt_problems(policy)]),
         "corrections": sorted(policy.corrections),
         "profiles": [
             {
@@ -103,8 +105,9 @@ def _valid(policy: LoadedPolicy) -> dict[str, object]:
 def _tell(policy: LoadedPolicy) -> None:
     from reactive_descheduler.api.errors import PolicyError
     from reactive_descheduler.config.corrections import Correction
+    from reactive_descheduler.config.doubts import doubt_problems
 
-    if warnings := [*policy.warnings, *policy.doubts]:
+    if warnings := [*policy.warnings, *doubt_problems(policy)]:
         for line in str(PolicyError(policy.source, warnings)).splitlines():
             warn(line)
     click.echo(f"{policy.source}: valid")

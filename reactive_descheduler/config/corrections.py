@@ -81,7 +81,8 @@ class Correction(StrEnum):
     )
     UTILIZATION_RESOURCES = (
         "utilizationResources",
-        "cpu, memory and Pods say when the utilization strategies stop, with or without thresholds.",
+        "cpu, memory and Pods say when the utilization strategies stop, with or without"
+        " thresholds.",
         "Only resources that have thresholds say when the utilization strategies stop.",
     )
     SPREAD_MIN_DOMAINS = (

@@ -8,30 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from reactive_descheduler.api.errors import Problem
 from reactive_descheduler.api.selectors import SelectorError, parse_selector
 
+from .doubt_kinds import Doubt
+
 if TYPE_CHECKING:
     from .args import Arguments
     from .loaded import LoadedPlugin, LoadedPolicy, LoadedProfile
-
-
-class Doubt(StrEnum):
-    """The kinds, by the names that silence them."""
-
-    NO_PROFILE = "noProfile"
-    NO_STRATEGY = "noStrategy"
-    LIMIT_ZERO = "limitZero"
-    DOES_NOTHING = "doesNothing"
-    UTILIZATION_FIGHT = "utilizationFight"
-    PACKING_FIGHT = "packingFight"
-    NO_TARGET = "noTarget"
-    ENABLED_TWICE = "enabledTwice"
-    SETTLE_LONGER = "settleLonger"
-    AGE_ZERO = "ageZero"
 
 
 class Doubtful(NamedTuple):
@@ -50,6 +36,11 @@ class Doubtful(NamedTuple):
 LOW, HIGH = "LowNodeUtilization", "HighNodeUtilization"
 TAINTS, LIFE, FAILED = "RemovePodsViolatingNodeTaints", "PodLifeTime", "RemoveFailedPods"
 SPREADING = ("RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint")
+
+
+def doubt_problems(policy: LoadedPolicy) -> tuple[Problem, ...]:
+    """Return the same as problems, for those who tell people."""
+    return tuple(found.problem for found in doubts(policy))
 
 
 def doubts(policy: LoadedPolicy) -> tuple[Doubtful, ...]:

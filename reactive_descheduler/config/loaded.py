@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .doubts import doubts
-
 if TYPE_CHECKING:
     from reactive_descheduler.api.errors import Problem
 
@@ -78,8 +76,3 @@ class LoadedPolicy:
     """In force; a flag goes before `reactive.corrections`."""
     warnings: tuple[Problem, ...]
     """What does not keep the file from being used, in the order of the file."""
-
-    @property
-    def doubts(self) -> tuple[Problem, ...]:
-        """What in it does nothing or fights: allowed, and seldom meant."""
-        return tuple(found.problem for found in doubts(self))

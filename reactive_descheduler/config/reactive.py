@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .args import Arguments, Listed, Span, Unsigned
 from .corrections import ALL, Corrections, parse_corrections
-from .doubts import Doubt
+from .doubt_kinds import Doubt
 from .findings import brief, close_match
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%", re.ASCII)

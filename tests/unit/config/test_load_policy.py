@@ -8,6 +8,7 @@ import pytest
 
 from reactive_descheduler.api.errors import PolicyError, Problem
 from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corrections
+from reactive_descheduler.config.doubts import doubts
 from reactive_descheduler.config.load import LoadedPolicy, PluginSpec, load_policy
 from reactive_descheduler.config.loaded import PolicyLimits
 
@@ -255,7 +256,7 @@ def test_what_has_no_effect_is_warned_of(load: Load, text: str, path: str) -> No
 def test_a_policy_tells_what_in_it_can_evict_nothing(
     load: Load, text: str, paths: list[str]
 ) -> None:
-    assert [problem.path for problem in load(text).doubts] == paths
+    assert [problem.path for problem in doubts(load(text))] == paths
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,9 @@ class PassBooking:
 
     def refuses(self, candidate: Candidate) -> Rejection | None:
         """Ask node fit again: a strategy may have listed the candidate before others were taken."""
-        if not self._promised:
+        if self._rooms is None or not self._promised:
+            return None
+        if self._rooms.of(candidate, self._reading.lister) is not None:
             return None
         evictor = self._profiles[candidate.key.profile].evictor
         return evictor.pre_eviction(candidate.pod, self._reading)

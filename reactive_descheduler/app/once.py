@@ -105,11 +105,9 @@ class OnePass:
         said_so_far = full_pass(
             views(
                 core.profiles,
-                lister=Lister(core.store),
+                lister=ledger.lister,
                 nodes=core.cycle,
                 now=now,
-                gone=ledger.gone,
-                promised=ledger.promised,
                 usage=core.usage if core.usage.sources else None,
             )
         )

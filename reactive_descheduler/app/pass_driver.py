@@ -121,11 +121,9 @@ def run_pass(
     said_so_far = full_pass(
         views(
             profiles,
-            lister=Lister(store),
+            lister=ledger.lister,
             nodes=nodes,
             now=now,
-            gone=ledger.gone,
-            promised=ledger.promised,
             usage=usage,
         )
     )
@@ -163,15 +161,11 @@ class PassLedger:
         """`shown_going`: where Pods that are taken become terminating, as upstream's cache shows
         them; None: they count as gone."""
         self.report = PassReport()
-        self.gone = GonePods()
-        self.promised = PromisedPods()
-        self._booking = PassBooking(
-            rooms,
-            profiles,
-            promised=self.promised,
-            lister=lister.less(self.gone, self.promised),
-            now=now,
-        )
+        self._gone = GonePods()
+        promised = PromisedPods()
+        self.lister = lister.less(self._gone, promised)
+        """The state less what was taken, with what is promised."""
+        self._booking = PassBooking(rooms, profiles, promised=promised, lister=self.lister, now=now)
         self._shown_going = shown_going
         self._now = now
         self._limits = limits
@@ -234,7 +228,7 @@ class PassLedger:
         """Show what follows that this Pod goes."""
         self._taken.add(pod.uid)
         if self._shown_going is None:
-            self.gone.add(pod)
+            self._gone.add(pod)
         else:
             going = msgspec.structs.replace(pod, deleted=self._now, resource_version="")
             self._shown_going.put(going)

@@ -149,9 +149,20 @@ class Lister:
         """Say whether room is promised to this Pod: it does not stand in its own way."""
         return uid in self._promised
 
-    def promised_apart(self) -> Collection[Pod]:
-        """Return those of them that have required anti-affinity of their own."""
-        return self._promised.apart()
+    def promised_in(self, namespace: str) -> Sequence[Pod]:
+        """Return the Pods of a namespace to which room is promised."""
+        return self._promised.within(namespace)
+
+    def promised_kins(self, namespace: str) -> Collection[Kin]:
+        """Return whom of a namespace room is promised to, by template. A live view."""
+        return self._promised.kins(namespace)
+
+    def promised_of(self, kin: Kin) -> Collection[Pod]:
+        return self._promised.of(kin)
+
+    def promised_apart(self, namespace: str) -> Sequence[Kin]:
+        """Return whose required anti-affinity may look into a namespace, of those to come."""
+        return self._promised.apart(namespace)
 
     def promised_on(self, node_name: str) -> Sequence[Pod]:
         return self._promised.on(node_name)

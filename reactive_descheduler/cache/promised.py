@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Kin, Pod, kin
+from reactive_descheduler.cache.apart import ApartIndex
 from reactive_descheduler.cache.counts import Amounts, NodeRequests
 
 
@@ -16,8 +17,8 @@ class PromisedPods:
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
-        self._apart: dict[str, Pod] = {}
-        """Those that have required anti-affinity of their own."""
+        self._kins: dict[str, dict[Kin, dict[str, Pod]]] = {}
+        self._apart = ApartIndex()
         self._room = NodeRequests()
         self.version = 0
         """Moves whenever a promise is made or ends."""
@@ -30,8 +31,9 @@ class PromisedPods:
         self._pods[pod.uid] = there
         self._by_node.setdefault(node_name, {})[pod.uid] = there
         self._room.update(None, there)
-        if pod.template.anti_affinity:
-            self._apart[pod.uid] = there
+        of_namespace = self._kins.setdefault(pod.namespace, {})
+        of_namespace.setdefault(kin(pod), {})[pod.uid] = there
+        self._apart.update(None, there)
 
     def end(self, uid: str) -> Pod | None:
         """End a promise; return the Pod as it would have stood there."""
@@ -39,7 +41,8 @@ class PromisedPods:
         if pod is None:
             return None
         self.version += 1
-        self._apart.pop(uid, None)
+        self._apart.update(pod, None)
+        self._leave_kin(pod)
         self._room.update(pod, None)
         on_node = self._by_node[pod.node_name]
         del on_node[uid]
@@ -53,9 +56,20 @@ class PromisedPods:
     def all(self) -> Collection[Pod]:
         return self._pods.values()
 
-    def apart(self) -> Collection[Pod]:
-        """Return those that have required anti-affinity of their own."""
-        return self._apart.values()
+    def within(self, namespace: str) -> Sequence[Pod]:
+        """Return those of a namespace."""
+        kins = self._kins.get(namespace, {}).values()
+        return [pod for pods in kins for pod in pods.values()]
+
+    def kins(self, namespace: str) -> Collection[Kin]:
+        return self._kins.get(namespace, {}).keys()
+
+    def of(self, kin: Kin) -> Collection[Pod]:
+        return self._kins.get(kin.namespace, {}).get(kin, {}).values()
+
+    def apart(self, namespace: str) -> Sequence[Kin]:
+        """Return whose required anti-affinity may look into a namespace."""
+        return self._apart.looking_into(namespace)
 
     def on(self, node_name: str) -> Sequence[Pod]:
         return tuple(self._by_node.get(node_name, {}).values()) if self._by_node else ()
@@ -63,6 +77,15 @@ class PromisedPods:
     def requests(self, node_name: str) -> Amounts:
         """Return what those on a node request in all. A live view."""
         return self._room.requests(node_name)
+
+    def _leave_kin(self, pod: Pod) -> None:
+        of_namespace = self._kins[pod.namespace]
+        pods = of_namespace[kin(pod)]
+        del pods[pod.uid]
+        if not pods:
+            del of_namespace[kin(pod)]
+        if not of_namespace:
+            del self._kins[pod.namespace]
 
     def __len__(self) -> int:
         return len(self._pods)

@@ -14,7 +14,6 @@ from reactive_descheduler.api.eviction import Candidate, Failed, Pause, Rejectio
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.lister import Lister
-from reactive_descheduler.cache.promised import PromisedPods
 from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.framework.profile import Profile, ProfileView
 from reactive_descheduler.framework.strategy import Strategies, Strategy, View
@@ -49,15 +48,11 @@ def views(
     lister: Lister,
     nodes: Mapping[str, Node],
     now: datetime,
-    gone: GonePods,
-    promised: PromisedPods | None = None,
+    gone: GonePods | None = None,
     usage: Usage | None = None,
 ) -> list[tuple[View, Strategies, Strategies]]:
-    """Return what `full_pass` takes: each profile with its view of this state, less `gone`.
-
-    `promised`: Pods to which room is promised.
-    """
-    reduced = lister.less(gone, promised)
+    """Return what `full_pass` takes: each profile with its view of this state, less `gone`."""
+    reduced = lister if gone is None else lister.less(gone)
     return [
         (
             ProfileView(profile.evictor, reduced, nodes, now, usage),

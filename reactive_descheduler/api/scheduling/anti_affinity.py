@@ -106,7 +106,7 @@ def neighbours(pod: Pod, occupancy: Occupancy) -> Neighbours:
     if not (
         pod.template.anti_affinity
         or occupancy.kept_apart(pod.namespace)
-        or occupancy.promised_apart()
+        or occupancy.promised_apart(pod.namespace)
     ):
         return _NOBODY
     of = kin(pod)
@@ -138,20 +138,17 @@ def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
         namespace = occupancy.namespace(name)
         return namespace.labels if namespace is not None else None
 
-    promised: dict[Kin, list[Pod]] = {}
-    for pod in occupancy.promised() if of.template.anti_affinity else occupancy.promised_apart():
-        promised.setdefault(kin(pod), []).append(pod)
-    if of.template.anti_affinity:
-        for other in dict.fromkeys((*_looked_at(of, occupancy), *promised)):
-            keys = _keys(of, other, labels_of)
-            pods = (*occupancy.placed_pods(other), *promised.get(other, ())) if keys else ()
-            yield from ((key, pod) for pod in pods for key in keys)
-    for owner in dict.fromkeys((*occupancy.kept_apart(of.namespace), *promised)):
+    for other in dict.fromkeys(_looked_at(of, occupancy)):
+        keys = _keys(of, other, labels_of)
+        pods = (*occupancy.placed_pods(other), *occupancy.promised_of(other)) if keys else ()
+        yield from ((key, pod) for pod in pods for key in keys)
+    owners = (*occupancy.kept_apart(of.namespace), *occupancy.promised_apart(of.namespace))
+    for owner in dict.fromkeys(owners):
         try:
             keys = _keys(owner, of, labels_of)
         except SelectorError:
             continue  # the API server lets none in
-        pods = (*occupancy.apart_pods(owner), *promised.get(owner, ())) if keys else ()
+        pods = (*occupancy.apart_pods(owner), *occupancy.promised_of(owner)) if keys else ()
         yield from ((key, pod) for pod in pods for key in keys)
 
 
@@ -162,6 +159,7 @@ def _looked_at(of: Kin, occupancy: Occupancy) -> Iterator[Kin]:
         names = names | {each.name for each in occupancy.namespaces()}
     for name in sorted(names - {ANY_NAMESPACE}):
         yield from (Kin(name, template) for template in occupancy.templates_in(name))
+        yield from occupancy.promised_kins(name)
 
 
 def _keys(owner: Kin, other: Kin, labels_of: LabelsOf) -> Sequence[str]:

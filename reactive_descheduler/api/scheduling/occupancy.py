@@ -35,8 +35,13 @@ class Occupancy(SpreadOccupancy, Protocol):
 
     def has_promise(self, uid: str, /) -> bool: ...
 
-    def promised_apart(self) -> Iterable[Pod]:
-        """Return those of them that have required anti-affinity of their own."""
+    def promised_kins(self, namespace: str, /) -> Iterable[Kin]:
+        """Return whom of a namespace room is promised to, by template."""
+
+    def promised_of(self, kin: Kin, /) -> Iterable[Pod]: ...
+
+    def promised_apart(self, namespace: str, /) -> Sequence[Kin]:
+        """Return whose required anti-affinity may look into a namespace, of those to come."""
 
     def kept_apart(self, namespace: str, /) -> Sequence[Kin]:
         """Return whose required anti-affinity may look into a namespace."""

@@ -111,7 +111,7 @@ class SpreadOccupancy(Protocol):
         """Return what is counted now, without what is promised."""
 
     def pod(self, uid: str, /) -> Pod | None: ...
-    def promised(self) -> Iterable[Pod]: ...
+    def promised_in(self, namespace: str, /) -> Iterable[Pod]: ...
     def once(self, key: Hashable, make: Callable[[], T], /) -> T: ...
 
 
@@ -144,7 +144,7 @@ def spread_misfit(
 
 def _expected(spread: Spread, pod: Pod, occupancy: SpreadOccupancy) -> DomainCounts:
     """Return what is counted once all have come that are promised room, but for the Pod itself."""
-    promised = occupancy.promised()
+    promised = occupancy.promised_in(pod.namespace)
     own = next((each.uid for each in promised if each.uid == pod.uid), "")
 
     def expected() -> DomainCounts:

@@ -52,8 +52,8 @@ class Expected:
     def pod(self, uid: str, /) -> Pod | None:
         return self._lister.pod(uid)
 
-    def promised(self) -> Collection[Pod]:
-        return self._lister.promised()
+    def promised_in(self, namespace: str, /) -> Collection[Pod]:
+        return self._lister.promised_in(namespace)
 
     def once(self, key: Hashable, make: Callable[[], T], /) -> T:
         if key not in self._known:

@@ -133,7 +133,6 @@ class CaseServer(ApiServer):
         self.list_answers: dict[str, JsonObject] = {}
         self.forbidden: set[tuple[str, str]] = set()
         """Verb and resource."""
-        self.lease_status = 0
         self._unsaid: dict[str, list[bytes]] = {}
         """Lines for the next watch of a kind."""
         self.mute: set[str] = set()
@@ -194,8 +193,6 @@ class CaseServer(ApiServer):
         verb, kind = _verb(request, target), target.resource.kind
         if (verb, target.label) in self.forbidden:
             raise _forbidden(verb, target)
-        if target.resource is LEASES and self.lease_status:
-            raise ApiError(self.lease_status, "injected fault")
         if verb == "watch" and _is_streaming_list(request):
             raise ApiError(422, "sendInitialEvents is forbidden: streaming lists are not served")
         if verb == "list" and kind in self.list_answers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from reactive_descheduler.api.eviction import Pause
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.config.corrections import Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments
@@ -13,7 +14,7 @@ from .arguments import ONLY_THRESHOLDING, HighNodeUtilizationArguments
 from .ceiling import FixedCeiling
 from .sources import Reading, source_of
 from .sums import NodeUse, Shares, is_under
-from .utilization import NodeUtilization, Sorted
+from .utilization import NodeUtilization, Sorted, Sorting
 
 
 class HighNodeUtilization(NodeUtilization):
@@ -53,10 +54,14 @@ class HighNodeUtilization(NodeUtilization):
         requested = pod.template.requests
         return not self._only_named or any(name in requested for name in self._low)
 
-    def _sorted(self, uses: Sequence[NodeUse], _reading: Reading) -> Sorted:
-        under = [use for use in uses if is_under(use.shares, self._low)]
-        cold = {use.node.name for use in under}
-        rest = [use for use in uses if use.node.name not in cold and not use.node.unschedulable]
+    def _sorted(self, uses: Sequence[NodeUse], _reading: Reading) -> Sorting:
+        under, rest = [], []
+        for use in uses:
+            if is_under(use.shares, self._low):
+                under.append(use)
+            elif not use.node.unschedulable:
+                rest.append(use)
+        yield Pause()
         full = dict.fromkeys(self._low, 100.0)
         return Sorted(
             sources=sorted(under, key=lambda use: use.weight),

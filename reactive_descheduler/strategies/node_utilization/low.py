@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from reactive_descheduler.api.eviction import Pause
 from reactive_descheduler.config.corrections import Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments
 
@@ -12,7 +13,7 @@ from .arguments import LowNodeUtilizationArguments
 from .ceiling import Ceiling, FixedCeiling, MeanCeiling
 from .sources import Reading, source_of
 from .sums import NodeUse, Shares, clamped, is_over, is_under, mean_shares
-from .utilization import NodeUtilization, Sorted
+from .utilization import NodeUtilization, Sorted, Sorting
 
 
 class LowNodeUtilization(NodeUtilization):
@@ -49,18 +50,16 @@ class LowNodeUtilization(NodeUtilization):
         ]
         return f"node {source.node.name} is overutilized: {', '.join(over)}"
 
-    def _sorted(self, uses: Sequence[NodeUse], reading: Reading) -> Sorted:
+    def _sorted(self, uses: Sequence[NodeUse], reading: Reading) -> Sorting:
         low, high, ceiling = self._bounds(uses)
-        under = [use for use in uses if not use.node.unschedulable and is_under(use.shares, low)]
-        cold = {use.node.name for use in under}
-        over = [
-            use
-            for use in uses
-            if use.node.name not in cold
-            and is_over(use.shares, high)
-            and len(use.before) + 1 >= reading.samples
-            and all(is_over(shares, high) for shares in use.before)
-        ]
+        yield Pause()
+        under, over = [], []
+        for use in uses:
+            if not use.node.unschedulable and is_under(use.shares, low):
+                under.append(use)
+            elif is_over(use.shares, high) and self._was_over(use, high, reading.samples):
+                over.append(use)
+        yield Pause()
         return Sorted(
             sources=sorted(over, key=lambda use: -use.weight),
             destinations=sorted(under, key=lambda use: max(use.shares.get(n, 0.0) for n in low)),
@@ -68,6 +67,10 @@ class LowNodeUtilization(NodeUtilization):
             ceiling=ceiling,
             why_not=self._why_not(len(under)),
         )
+
+    def _was_over(self, use: NodeUse, high: Shares, samples: int) -> bool:
+        """Say whether the node was over by as many samples before as are asked for."""
+        return len(use.before) + 1 >= samples and all(is_over(each, high) for each in use.before)
 
     def _why_not(self, under: int) -> str:
         if not under:

@@ -136,8 +136,7 @@ class PlacedRoom:
     def take(self, pod: Pod, amounts: Amounts, source: NodeUse, /) -> None:
         found = self._found
         assert found is not None  # `find` has said so
-        found.add(tuple(amounts.get(name, 0) for name in self._names))
-        found.use.add(amounts)
+        found.add(amounts)
         self._ceiling.moved(found.use, amounts, source)
         self._total.take(pod, amounts, source)
         self._gone.add(pod)
@@ -163,20 +162,30 @@ class PlacedRoom:
 class _Destination:
     """A destination, and what it has left of each resource that counts, in nanos."""
 
-    __slots__ = ("left", "use")
+    __slots__ = ("_ceiling", "_left", "_names", "use")
 
     def __init__(self, use: NodeUse, ceiling: Ceiling, names: Sequence[str]) -> None:
         self.use = use
-        self.left = tuple(ceiling.most(name, use) - use.used.get(name, 0) for name in names)
+        self._ceiling = ceiling
+        self._names = names
+        self._left: tuple[int, ...] | None = None
+        """Worked out when first asked for: most of thousands never are."""
 
     def takes(self, wanted: tuple[int, ...]) -> bool:
         # One that has nothing left still takes who wants nothing.
-        return all(
-            amount <= left or not amount for amount, left in zip(wanted, self.left, strict=True)
-        )
+        left = self._left = self._left or self._left_at_first()
+        return all(amount <= room or not amount for amount, room in zip(wanted, left, strict=True))
 
-    def add(self, amounts: tuple[int, ...]) -> None:
-        self.left = tuple(left - amount for left, amount in zip(self.left, amounts, strict=True))
+    def add(self, amounts: Amounts) -> None:
+        """Reckon with amounts that have come here."""
+        left = self._left or self._left_at_first()
+        wanted = (amounts.get(name, 0) for name in self._names)
+        self._left = tuple(room - amount for room, amount in zip(left, wanted, strict=True))
+        self.use.add(amounts)
+
+    def _left_at_first(self) -> tuple[int, ...]:
+        use = self.use
+        return tuple(self._ceiling.most(name, use) - use.used.get(name, 0) for name in self._names)
 
 
 class _Skips:

@@ -120,9 +120,13 @@ def clamped(share: float) -> float:
 
 def is_under(shares: Shares, low: Shares) -> bool:
     """Say whether nothing is above its threshold."""
-    return all(shares.get(name, 0.0) <= most for name, most in low.items())
+    # Asked of every node: a generator would take twice as long.
+    for name, most in low.items():  # noqa: SIM110
+        if shares.get(name, 0.0) > most:
+            return False
+    return True
 
 
 def is_over(shares: Shares, high: Shares) -> bool:
     """Say whether something is above its target."""
-    return any(shares.get(name, 0.0) > most for name, most in high.items())
+    return not is_under(shares, high)

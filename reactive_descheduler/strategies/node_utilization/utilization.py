@@ -106,6 +106,9 @@ class Sorted(NamedTuple):
     """Why nothing is moved although there are sources."""
 
 
+Sorting = Generator[Pause, Verdict | None, Sorted]
+
+
 class NodeUtilization(ABC):
     """`limit`: evictions from each node in one run."""
 
@@ -171,7 +174,8 @@ class NodeUtilization(ABC):
             uses.append(reading.of_node(node))
             if len(uses) % _NODES == 0:
                 yield Pause()
-        found = self._sorted(uses, reading)
+        found = yield from self._sorted(uses, reading)
+        yield Pause()
         if not found.sources:
             return
         if found.why_not:
@@ -186,7 +190,7 @@ class NodeUtilization(ABC):
         return False
 
     @abstractmethod
-    def _sorted(self, uses: Sequence[NodeUse], reading: Reading) -> Sorted:
+    def _sorted(self, uses: Sequence[NodeUse], reading: Reading) -> Sorting:
         """Sort the nodes into sources and destinations."""
 
     @abstractmethod
@@ -302,11 +306,11 @@ class _Relief:
 
     def _ends(self, pod: Pod, amounts: Amounts | None, source: NodeUse) -> bool:
         """Reckon with a Pod that goes; say whether the node is done with."""
+        self._room.take(pod, amounts or {}, source)
         if amounts is None:
             # What it used is not known: without a limit one is enough until the next sample.
             return self._strategy.limit is None
         source.add(amounts, -1)
-        self._room.take(pod, amounts, source)
         return not self._room.open() or self._strategy.has_enough(source, self._found.high)
 
     def _movable(self, source: NodeUse) -> list[Pod]:

@@ -12,34 +12,29 @@ from datetime import datetime
 
 from reactive_descheduler.api.changes import At
 from reactive_descheduler.api.errors import SnapshotError
-from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
+from reactive_descheduler.api.eviction import Candidate, Rejection
 from reactive_descheduler.api.pod import workload
-from reactive_descheduler.app.booking import rooms_of
-from reactive_descheduler.app.pass_driver import PassReport, Refusal, run_pass
+from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy import (
-    in_tree_registry,
     needed_kinds,
     needs_priority_classes,
-    pass_limits,
-    usage_sources,
     volumes_decide,
     wanted_usage,
 )
 from reactive_descheduler.app.snapshot import Snapshot
+from reactive_descheduler.app.trial import nodes_of_cycle, try_pass
 from reactive_descheduler.app.wording import describe_ref, describe_wake
 from reactive_descheduler.cache.measured import NODE_METRICS, POD_METRICS
 from reactive_descheduler.config.corrections import Correction
+from reactive_descheduler.config.doubts import doubt_problems
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy
-from reactive_descheduler.evictor.gates.lane import LaneGate
 from reactive_descheduler.framework.cycle import LEAST_NODES, CycleNodes
 from reactive_descheduler.strategies import PLUGINS
 
 PRIORITY_CLASS = "PriorityClass"
 _MEASURED = "nodes.metrics.k8s.io,pods.metrics.k8s.io"
 _CLAIM, _VOLUME = "PersistentVolumeClaim", "PersistentVolume"
-_REFUSED_NOW, _REFUSED_FOR_EVER = 429, 500
-"""What the API server answers for a budget that is used up, and for more than one budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,35 +146,17 @@ def _names_a_volume(dump: Snapshot) -> bool:
 
 
 def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Plan:
-    """Run one full pass over a snapshot. The snapshot is used up by it.
+    """Run one full pass over a snapshot.
 
     Raises:
         PolicyError: a priority class that the policy names is missing, or its value is too high.
     """
-    profiles = in_tree_registry().profiles(policy, priority_classes=snapshot.priority_classes)
-    names = [profile.name for profile in profiles]
-    all_nodes = snapshot.lister.nodes()
-    nodes = CycleNodes(policy.node_selector, {node.name: node for node in all_nodes})
-    warnings = tuple(_warnings(policy, snapshot, nodes))
-    sources = usage_sources(policy)
-    snapshot.usage.configure(sources, samples=1, max_age=policy.reactive.usage.max_age)
-    budgets = _Budgets(snapshot, now)
-    report = run_pass(
-        profiles,
-        store=snapshot.store,
-        nodes=nodes,
-        now=now,
-        limits=pass_limits(policy),
-        ask=budgets.ask,
-        one_offer=Correction.ONE_OFFER_PER_PASS in policy.corrections,
-        rooms=rooms_of(policy),
-        observing=policy.reactive.observing,
-        usage=snapshot.usage if sources else None,
-    )
+    report, names = try_pass(policy, snapshot, now=now)
+    nodes = nodes_of_cycle(policy, snapshot)
     return Plan(
         time=now,
         corrections=tuple(sorted(policy.corrections)),
-        nodes=len(all_nodes),
+        nodes=len(snapshot.lister.nodes()),
         nodes_looked_at=len(nodes),
         evictions=tuple(_planned(candidate, names) for candidate in report.evicted),
         refused_by_budget=tuple(
@@ -190,35 +167,16 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
         refused=tuple(_refused(report)),
         later=tuple(sorted(_later(report), key=lambda pod: (pod.due, pod.namespace, pod.name))),
         held=tuple(_planned(candidate, names, note=held.reason) for candidate, held in report.held),
-        failed=tuple(
-            FailedStrategy(profile=names[each.profile], strategy=each.strategy, error=each.error)
-            for each in report.failed
-        ),
-        warnings=warnings,
+        failed=failures(report, names),
+        warnings=tuple(warnings(policy, snapshot, nodes)),
     )
 
 
-class _Budgets:
-    """Answers for the API server by the gate for budgets, as if what it let pass were granted."""
-
-    def __init__(self, snapshot: Snapshot, now: datetime) -> None:
-        self._lane = LaneGate(
-            budgets_of=snapshot.lister.budgets_of,
-            is_stale=lambda: False,
-            pod_now=snapshot.lister.pod,
-        )
-        self._now = now
-
-    def ask(self, candidate: Candidate) -> Refusal | None:
-        stands_in_the_way = self._lane.check(candidate, self._now)
-        if isinstance(stands_in_the_way, Rejection):
-            return Refusal(_REFUSED_FOR_EVER, stands_in_the_way.reason)
-        if isinstance(stands_in_the_way, Held):
-            return Refusal(_REFUSED_NOW, stands_in_the_way.reason)
-        self._lane.take(candidate, self._now)
-        granted = EvictionOutcome(candidate, Answer.EVICTED, 201, "", None, self._now, self._now)
-        self._lane.on_outcome(granted, self._now)
-        return None
+def failures(report: PassReport, profiles: Sequence[str]) -> tuple[FailedStrategy, ...]:
+    return tuple(
+        FailedStrategy(profile=profiles[each.profile], strategy=each.strategy, error=each.error)
+        for each in report.failed
+    )
 
 
 def _planned(candidate: Candidate, profiles: Sequence[str], *, note: str = "") -> PlannedPod:
@@ -275,8 +233,9 @@ def _due(rejection: Rejection) -> datetime | None:
     return None
 
 
-def _warnings(policy: LoadedPolicy, snapshot: Snapshot, nodes: CycleNodes) -> Iterator[str]:
-    for path, _, message, _ in policy.doubts:
+def warnings(policy: LoadedPolicy, snapshot: Snapshot, nodes: CycleNodes) -> Iterator[str]:
+    """Yield what is odd about the policy on this cluster."""
+    for path, _, message, _ in doubt_problems(policy):
         yield f"{path}: {message}"
     for why in snapshot.unmeasured:
         yield f"usage cannot be measured: {why}"

@@ -67,6 +67,9 @@ class PassReport:
     evicted: list[Candidate] = field(default_factory=list)
     refused: list[RefusedCandidate] = field(default_factory=list)
     """Requests that the API server answered with no."""
+    again: list[Candidate] = field(default_factory=list)
+    """Candidates that were taken before in this pass, and count once more; never with the
+    correction oneOfferPerPass."""
     held: list[HeldCandidate] = field(default_factory=list)
     """Candidates for which no request was made, since a limit is reached."""
     observed: list[Candidate] = field(default_factory=list)
@@ -196,6 +199,7 @@ class PassLedger:
             # Upstream asks anew for a Pod that is going, which is granted and counts; ours never
             # does.
             self._limits.count(pod)
+            self.report.again.append(candidate)
             return TAKEN
         return None
 

@@ -44,8 +44,9 @@ class Setup:
     """Seconds on the case's clock before which the global token bucket is empty."""
 
     def document(self, policy: JsonObject | None) -> JsonObject:
-        """Return the policy file; no policy is one without profiles."""
-        return {**(policy or EMPTY_POLICY), "reactive": self.reactive}
+        """Return the policy file; no policy is one without profiles. What it says itself holds."""
+        policy = policy or EMPTY_POLICY
+        return {**policy, "reactive": {**self.reactive, **mapping(policy, "reactive")}}
 
 
 def read_settings(settings: JsonObject) -> Setup:

@@ -170,9 +170,9 @@ class Usage:
         for uid in uids:
             move = self._moves[uid]
             if move.pod.node_name == name and _unseen(move.gone, sample.began):
-                _add(amounts, move.usage, -1)
+                _add(amounts, self._usage_of(move), -1)
             if move.to == name and _unseen(move.arrived, sample.began):
-                _add(amounts, move.usage, 1)
+                _add(amounts, self._usage_of(move), 1)
         for pod in going:
             if (measured := self.pod(pod)) is not None:
                 _add(amounts, measured.usage, -1)
@@ -199,10 +199,15 @@ class Usage:
         known = self._moves.get(pod.uid)
         if known is not None:
             if known.gone is None and gone is not None:
-                self._put_move(known._replace(gone=gone))
+                self._put_move(known._replace(gone=gone, usage=self._usage_of(known)))
         elif pod.node_name:
-            measured = self.pod(pod)
-            self._put_move(_Move(pod, measured.usage if measured else _NOTHING, gone))
+            going = _Move(pod, _NOTHING)
+            self._put_move(going._replace(gone=gone, usage=self._usage_of(going)))
+
+    def _usage_of(self, move: _Move) -> Amounts:
+        """Return what the Pod uses, or used last; its name may be another's once it is gone."""
+        measured = self.pod(move.pod) if move.gone is None else None
+        return measured.usage if measured is not None else move.usage
 
     def _put_move(self, move: _Move) -> None:
         uid, owner = move.pod.uid, _owner(move.pod)

@@ -1,5 +1,5 @@
 """Plays the cases of a file, each as it stands and once more for each variant; one JSON line, the
-observation, for each time.
+observation, for each time. Cases that cannot be right yet are named on standard error.
 
 Usage: python tests/reported/run.py FILE.jsonl [FILE.jsonl ...]
 """
@@ -16,6 +16,16 @@ if __name__ == "__main__":
 
 from reactive_descheduler.sandbox.documents import JsonObject, mapping, objects
 from tests.reported.player import Case, Play, play
+
+WAITING = {
+    "react-mass-taint-brake": "brakes",
+    "loop-same-node-again": "cooldown",
+    "plugins-fight": "cooldown",
+    "window-closed": "time windows",
+    "lease-lost-mid-batch": "leader election",
+    "standby-takes-over": "leader election",
+}
+"""Cases that cannot be right yet: what they need is not built. A test fails once one of them is."""
 
 
 def cases(path: Path) -> Iterator[Case]:
@@ -54,6 +64,8 @@ def main() -> int:
         for case in cases(Path(path)):
             for observed in plays(case):
                 print(json.dumps(observed), flush=True)
+            if missing := WAITING.get(str(case["id"])):
+                print(f"{case['id']} waits for {missing}", file=sys.stderr)
     return 0
 
 

@@ -17,16 +17,6 @@ FOLDER = Path(__file__).parent
 FILE = FOLDER / "cases.jsonl"
 CASES = {str(case["id"]): case for case in judge.cases(FILE)}
 
-WAITING = {
-    "react-mass-taint-brake": "brakes",
-    "loop-same-node-again": "cooldown",
-    "plugins-fight": "cooldown",
-    "window-closed": "time windows",
-    "lease-lost-mid-batch": "leader election",
-    "standby-takes-over": "leader election",
-}
-"""Cases that need what is not built yet, and what that is."""
-
 
 def complaints(case: judge.Case) -> list[str]:
     seen = run.without_expectations(cast(JsonObject, case))
@@ -35,12 +25,12 @@ def complaints(case: judge.Case) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_does_what_is_right(case: judge.Case) -> None:
-    if case["id"] in WAITING:
-        pytest.skip(f"waits for {WAITING[case['id']]}")
+    if missing := run.WAITING.get(str(case["id"])):
+        pytest.skip(f"waits for {missing}")
     assert complaints(case) == []
 
 
-@pytest.mark.parametrize("name", WAITING)
+@pytest.mark.parametrize("name", run.WAITING)
 def test_what_waits_is_still_wrong(name: str) -> None:
     assert complaints(CASES[name]) != []
 

@@ -9,12 +9,13 @@ passed over for the next of its domain.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from reactive_descheduler.api.changes import On
 from reactive_descheduler.api.eviction import Pause, Rejection, Stop
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Pod, PodTemplate
 from reactive_descheduler.api.scheduling.spread import HARD, DomainCounts, Spread, selects, spreads
 from reactive_descheduler.framework.fitting import Fitting
 
@@ -35,12 +36,20 @@ class _State(NamedTuple):
     """By what the scheduler counts; where all are counted, the same."""
     room: Room
     moved: set[str]
+    waits: dict[PodTemplate, tuple[On, ...]]
+    """What could make room for Pods of a template."""
 
     def move(self, pod: Pod, node: Node) -> None:
         for each in {id(each): each for each in (self.sizes, self.hard)}.values():
             each.move(pod, node.name)
         self.room.move(pod, node.name)
         self.moved.add(pod.uid)
+
+    def room_wakes(self, survey: Survey, pod: Pod) -> tuple[On, ...]:
+        if pod.template not in self.waits:
+            fitting = Fitting(survey.rules.fit)
+            self.waits[pod.template] = fitting.room_wakes(pod, survey.view.lister)
+        return self.waits[pod.template]
 
 
 def even_out(survey: Survey) -> Step[Stop]:
@@ -60,7 +69,7 @@ def even_out(survey: Survey) -> Step[Stop]:
         both = Expected(survey.namespace, hard, lister)
         seen = Expected(survey.namespace, sizes, lister)
     room = Room(survey.rules.fit, lister, both, books=survey.rules.books)
-    state = _State(seen, both, room, set())
+    state = _State(seen, both, room, set(), {})
     for spread in survey.constraints:
         if (yield from _even_out_one(survey, spread, state)) is Stop.ALL:
             return Stop.ALL
@@ -102,20 +111,39 @@ def _even_out_one(survey: Survey, spread: Spread, state: _State) -> Step[Stop]:
 
 def _targets(survey: Survey, spread: Spread, counted: DomainCounts, state: _State) -> Targets:
     others = [each for each in survey.constraints if each is not spread]
-    hard = (each for template in survey.templates for each in spreads(template, HARD))
-    keys = {each.topology_key for each in (*others, *hard)} - {spread.topology_key}
 
     def takes(pod: Pod, node: Node) -> bool:
         return not any(
             _overfills(survey, each, state, pod, node) for each in others
         ) and state.room.takes(pod, node)
 
+    def like(pod: Pod) -> Hashable:
+        if pod.template.anti_affinity or survey.view.lister.has_promise(pod.uid):
+            return pod.uid  # a Pod is not in its own way
+        hard = (each for each in spreads(pod.template, HARD) if each is not spread)
+        leaves = [
+            _leaving(counts.spread_counts(survey.namespace, each), pod)
+            for counts, constraints in ((state.sizes, others), (state.hard, hard))
+            for each in constraints
+        ]
+        return (pod.template, *leaves)
+
     return Targets(
         survey.view.nodes,
         counted,
         takes=takes if survey.rules.only_fitting else None,
-        keys=sorted(keys),
+        like=like,
     )
+
+
+def _leaving(counted: DomainCounts, pod: Pod) -> tuple[str | None, bool]:
+    """Return what its leaving means to a constraint: in which domain there will be room, if that
+    has other nodes, and whether that becomes the least."""
+    value = counted.domains.of_node.get(pod.node_name)
+    if value is None:
+        return None, False
+    lowers = counted.counts.get(value, 0) == (counted.least or 0)
+    return (value if len(counted.domains.nodes[value]) > 1 else None), lowers
 
 
 def _overfills(survey: Survey, spread: Spread, state: _State, pod: Pod, node: Node) -> bool:
@@ -156,10 +184,9 @@ def _send_one(
             yield refused
             continue
         node, missed = yield from targets.find(pod, floor + spread.max_skew - 1)
-        if missed:
-            view.note(*fitting.room_wakes(pod, view.lister))
+        wakes = state.room_wakes(survey, pod) if missed else ()
+        view.note(*wakes)
         if node is None:
-            wakes = fitting.room_wakes(pod, view.lister)
             why = f"{reason}; no domain with fewer takes it"
             yield Rejection(NAME, why, (On(ANY_NODE, None), *wakes), pod.ref)
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 
 from reactive_descheduler.api.eviction import Pause
 from reactive_descheduler.api.node import Node
@@ -15,8 +15,8 @@ _NODES_AT_ONCE = 200
 
 
 class Targets:
-    """`takes`: whether a node takes a Pod, None if any does. `keys`: the topology keys on which
-    that may rest."""
+    """`takes`: whether a node takes a Pod, None if any does. `like`: what is the same for Pods that
+    the same nodes take, as long as nothing moves."""
 
     def __init__(
         self,
@@ -24,10 +24,10 @@ class Targets:
         counted: DomainCounts,
         *,
         takes: Callable[[Pod, Node], bool] | None,
-        keys: Sequence[str],
+        like: Callable[[Pod], Hashable],
     ) -> None:
         self._nodes = nodes
-        self._keys = keys
+        self._like = like
         self._domains = counted.domains
         self._takes = takes
         self._by_size = sorted(
@@ -67,11 +67,3 @@ class Targets:
                 node = self._nodes.get(name)
                 if node is not None and name != pod.node_name:
                     yield node
-
-    def _like(self, pod: Pod) -> Hashable:
-        """Return what is the same for Pods that the same nodes take: beside the template, where
-        they leave room under other constraints."""
-        if pod.template.anti_affinity:
-            return pod.uid
-        labels = self._nodes[pod.node_name].labels
-        return (pod.template, *map(labels.get, self._keys))

@@ -58,6 +58,9 @@ class PodTemplate(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True)
     priority: int | None = None
     requests: dict[str, int]
     """By resource name, as the scheduler counts them (spec/strategies 2.8)."""
+    requested: tuple[str, ...] = ()
+    """Names that some container or init container requests, be it nothing; not what only the Pod as
+    a whole does."""
     computed_qos: str = "BestEffort"
     """QoS class computed from requests and limits (2.6), for a Pod whose status does not name
     one."""

@@ -121,6 +121,9 @@ class TemplateTable:
                 ),
                 overhead=read_amounts(_decode(_amounts, spec.overhead, {})),
             ),
+            requested=tuple(
+                sorted({name for found, _ in (*resources, *init_resources) for name in found})
+            ),
             computed_qos=qos_class(resources + init_resources),
             images=tuple(_decode(_text, container.image, "") for container in containers),
             local_storage=any(

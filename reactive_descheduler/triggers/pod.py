@@ -47,7 +47,7 @@ def tolerations(old: Pod | None, new: Pod | None) -> Action:
 
 
 def resources(old: Pod | None, new: Pod | None) -> Action:
-    differ = _templates_differ(old, new, lambda template: template.requests)
+    differ = _templates_differ(old, new, lambda template: (template.requests, template.requested))
     return Action.POD_RESOURCES if differ else Action(0)
 
 

@@ -51,7 +51,7 @@ class HighNodeUtilization(NodeUtilization):
         return f"node {source.node.name} is underutilized: {under}"
 
     def moves(self, pod: Pod) -> bool:
-        requested = pod.template.requests
+        requested = pod.template.requested
         return not self._only_named or any(name in requested for name in self._low)
 
     def _sorted(self, uses: Sequence[NodeUse], _reading: Reading) -> Sorting:

@@ -117,6 +117,17 @@ BOTH = pytest.mark.parametrize("corrections", [ALL, NONE], ids=["all", "none"])
             id="only-who-asks-for-what-has-a-threshold",
         ),
         pytest.param(
+            {**CPU, "evictionModes": ["OnlyThresholdingResources"]},
+            [
+                *NODES,
+                BUSY,
+                *pods("a", requests={"cpu": "0"}),
+                *pods("b", requests={}, spec={"resources": {"requests": {"cpu": "100m"}}}),
+            ],
+            "a",
+            id="asked-for-by-a-container-be-it-nothing",
+        ),
+        pytest.param(
             {"thresholds": {GPU: 20}},
             [
                 make_node("n1", allocatable={**ROOMY, GPU: "8"}),

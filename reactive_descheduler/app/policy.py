@@ -41,7 +41,7 @@ def needed_kinds(policy: LoadedPolicy) -> tuple[str, ...]:
     return (*ALWAYS_WATCHED, "PersistentVolumeClaim") if claims else ALWAYS_WATCHED
 
 
-_SEEK_ROOM = frozenset(
+SEEK_ROOM = frozenset(
     {
         "RemovePodsViolatingNodeAffinity",
         "RemoveDuplicates",
@@ -66,7 +66,7 @@ def _looks_for_room(profile: LoadedProfile, corrections: Corrections) -> bool:
         return True
     if Correction.NODE_FIT_FALSE in corrections and evictor.node_fit_written:
         return False
-    return any(each.name in _SEEK_ROOM for each in (*profile.deschedule, *profile.balance))
+    return any(each.name in SEEK_ROOM for each in (*profile.deschedule, *profile.balance))
 
 
 def needs_priority_classes(policy: LoadedPolicy) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -63,10 +63,26 @@ class CorrectionsType(click.ParamType["Corrections"]):
     ) -> Corrections:
         from reactive_descheduler.config.corrections import parse_corrections
 
+        if value == DIFF:
+            self.fail("diff is for plan alone: it compares, and nothing runs by it", param, ctx)
         try:
             return parse_corrections(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+DIFF: Final = "diff"
+
+
+class ComparedCorrectionsType(click.ParamType["Corrections | Literal['diff']"]):
+    """The same, or `diff`."""
+
+    name = "names"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Corrections | Literal["diff"]:
+        return DIFF if value == DIFF else CorrectionsType().convert(value, param, ctx)
 
 
 corrections_option = click.option(
@@ -75,6 +91,14 @@ corrections_option = click.option(
     type=CorrectionsType(),
     metavar="all|none|NAME,...",
     help="Where to differ from upstream; goes before the policy's own setting.",
+)
+compared_corrections_option = click.option(
+    "--corrections",
+    cls=Option,
+    type=ComparedCorrectionsType(),
+    metavar="all|none|diff|NAME,...",
+    help="Where to differ from upstream; goes before the policy's own setting. diff: show what"
+    " upstream would do differently, and which correction decides.",
 )
 
 

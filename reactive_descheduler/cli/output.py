@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 _UNBOUNDED = 1_000_000
 """Columns of a console that is none, so that nothing is cut or folded in a pipe."""
 
@@ -57,6 +58,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title:
         console.print(table)
     for line in captured.get().splitlines():
         click.echo(line.rstrip())
+
+
+def print_section(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    click.echo()
+    print_table(columns, rows, title=title)
+
+
+def full_name(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if name else "-"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def warn(message: str) -> None:

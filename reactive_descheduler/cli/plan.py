@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -13,22 +12,29 @@ from click.core import ParameterSource
 from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.cli.group import Command, Option
 from reactive_descheduler.cli.options import (
+    DIFF,
     TimeType,
-    corrections_option,
+    compared_corrections_option,
     input_name,
     output_option,
     policy_input_option,
     read_input,
 )
-from reactive_descheduler.cli.output import print_json, print_table, warn, with_camel_keys
+from reactive_descheduler.cli.output import (
+    TIME,
+    counted,
+    full_name,
+    print_json,
+    print_section,
+    warn,
+    with_camel_keys,
+)
 
 if TYPE_CHECKING:
     from reactive_descheduler.app.plan import Plan, PlannedPod
     from reactive_descheduler.app.snapshot import Snapshot
     from reactive_descheduler.config.corrections import Corrections
     from reactive_descheduler.config.loaded import LoadedPolicy
-
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @click.command("plan", cls=Command)
@@ -50,7 +56,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
     metavar="TIME",
     help="The time that ages are measured at, RFC 3339; default the present.",
 )
-@corrections_option
+@compared_corrections_option
 @output_option
 def command(
     *,
@@ -58,37 +64,80 @@ def command(
     kubeconfig: str | None,
     snapshot: str | None,
     now: datetime | None,
-    corrections: Corrections | None,
+    corrections: Corrections | Literal["diff"] | None,
     output: str,
 ) -> ExitCode:
     """Show what one full pass would evict, and why the rest stays. Nothing is changed.
 
+    With --corrections diff: what upstream would do differently.
+
     The cluster is the dump of --snapshot, that of --kubeconfig, or the one that $KUBECONFIG,
     ~/.kube/config or the Pod's own service account names.
     """
-    from reactive_descheduler.app.plan import make_plan
-    from reactive_descheduler.config.load import load_policy
     from reactive_descheduler.kit.clock import SystemClock
-    from reactive_descheduler.strategies import PLUGINS
 
     _one_source(policy_config_file, kubeconfig, snapshot)
     _log_to_standard_error()
-    policy = load_policy(
+    asked = _Asked(
         read_input(policy_config_file),
-        source=input_name(policy_config_file),
-        plugins=PLUGINS,
-        corrections=corrections,
+        input_name(policy_config_file),
+        kubeconfig,
+        snapshot,
+        now or SystemClock().now(),
+        as_json=output == "json",
     )
-    for problem in policy.warnings:
-        place = f"{policy.source}:{problem.line}" if problem.line else policy.source
-        warn(f"{place}: {problem.path}: {problem.message}")
-    cluster = _dump(policy, snapshot) if snapshot is not None else _cluster(policy, kubeconfig)
-    plan = make_plan(policy, cluster, now=now or SystemClock().now())
-    if output == "json":
+    return _compare(asked) if corrections == DIFF else _plan(asked, corrections)
+
+
+class _Asked(NamedTuple):
+    policy: bytes
+    source: str
+    kubeconfig: str | None
+    dump: str | None
+    """Goes before the kubeconfig."""
+    now: datetime
+    as_json: bool
+
+    def cluster(self, policy: LoadedPolicy) -> Snapshot:
+        """Read what this policy asks for."""
+        return _dump(policy, self.dump) if self.dump else _cluster(policy, self.kubeconfig)
+
+
+def _plan(asked: _Asked, corrections: Corrections | None) -> ExitCode:
+    from reactive_descheduler.app.plan import make_plan
+    from reactive_descheduler.config.load import load_policy
+    from reactive_descheduler.strategies import PLUGINS
+
+    policy = load_policy(
+        asked.policy, source=asked.source, plugins=PLUGINS, corrections=corrections
+    )
+    _warn_of(policy)
+    plan = make_plan(policy, asked.cluster(policy), now=asked.now)
+    if asked.as_json:
         print_json({"policy": policy.source, **with_camel_keys(asdict(plan))})
     else:
         _tell(plan)
     return ExitCode.FAILURE if plan.failed else ExitCode.OK
+
+
+def _compare(asked: _Asked) -> ExitCode:
+    from reactive_descheduler.app.plan_diff import compare, read_both_ways, widest
+    from reactive_descheduler.cli.plan_diff import as_data, tell
+
+    reading = read_both_ways(asked.policy, source=asked.source)
+    _warn_of(reading.policy)
+    comparison = compare(reading, asked.cluster(widest(reading.policy)), now=asked.now)
+    if asked.as_json:
+        print_json({"policy": asked.source, **as_data(comparison)})
+    else:
+        tell(asked.source, comparison)
+    return ExitCode.FAILURE if comparison.failed else ExitCode.OK
+
+
+def _warn_of(policy: LoadedPolicy) -> None:
+    for problem in policy.warnings:
+        place = f"{policy.source}:{problem.line}" if problem.line else policy.source
+        warn(f"{place}: {problem.path}: {problem.message}")
 
 
 def _one_source(policy: str, kubeconfig: str | None, snapshot: str | None) -> None:
@@ -134,51 +183,51 @@ def _tell(plan: Plan) -> None:
     click.echo(_headline(plan))
     columns = ("pod", "node", "workload", "profile", "strategy", "cause", "reason")
     if plan.evictions:
-        _section("Evictions, in their order", columns, map(_row, plan.evictions))
+        print_section("Evictions, in their order", columns, map(_row, plan.evictions))
     if plan.observed:
-        _section("Only observed", columns, map(_row, plan.observed))
+        print_section("Only observed", columns, map(_row, plan.observed))
     if plan.refused_by_budget:
         rows_refused = ((*_row(pod), pod.note) for pod in plan.refused_by_budget)
-        _section("Refused by their budget", (*columns, "note"), rows_refused)
+        print_section("Refused by their budget", (*columns, "note"), rows_refused)
     if plan.held:
         rows_held = ((*_row(pod), pod.note) for pod in plan.held)
-        _section("Held by a limit", (*columns, "note"), rows_held)
+        print_section("Held by a limit", (*columns, "note"), rows_held)
     if plan.refused:
         rows = (
-            (_name(each.namespace, each.name), each.by, each.reason, "; or ".join(each.lifted_when))
+            (
+                full_name(each.namespace, each.name),
+                each.by,
+                each.reason,
+                "; or ".join(each.lifted_when),
+            )
             for each in plan.refused
         )
-        _section("Misplaced, but they stay", ("pod", "by", "reason", "look again when"), rows)
+        print_section("Misplaced, but they stay", ("pod", "by", "reason", "look again when"), rows)
     if plan.later:
         soonest = plan.later[0]
         click.echo()
         click.echo(
-            f"Not due yet: {_count(len(plan.later), 'Pod')}; the first is"
-            f" {_name(soonest.namespace, soonest.name)} ({soonest.strategy}) at"
-            f" {soonest.due:{_TIME}}"
+            f"Not due yet: {counted(len(plan.later), 'Pod')}; the first is"
+            f" {full_name(soonest.namespace, soonest.name)} ({soonest.strategy}) at"
+            f" {soonest.due:{TIME}}"
         )
     if plan.failed:
         rows_failed = ((each.profile, each.strategy, each.error) for each in plan.failed)
-        _section("Strategies that failed", ("profile", "strategy", "error"), rows_failed)
+        print_section("Strategies that failed", ("profile", "strategy", "error"), rows_failed)
 
 
 def _headline(plan: Plan) -> str:
-    parts = [f"{_count(len(plan.evictions), 'Pod')} would be evicted at {plan.time:{_TIME}}"]
+    parts = [f"{counted(len(plan.evictions), 'Pod')} would be evicted at {plan.time:{TIME}}"]
     # Without oneOfferPerPass several strategies may ask for the same Pod.
     if refused := len({(pod.namespace, pod.name) for pod in plan.refused_by_budget}):
         parts.append(f"{refused} would be refused by {'its' if refused == 1 else 'their'} budget")
-    parts.append(f"{plan.nodes_looked_at} of {_count(plan.nodes, 'node')} looked at")
+    parts.append(f"{plan.nodes_looked_at} of {counted(plan.nodes, 'node')} looked at")
     return "; ".join(parts)
-
-
-def _section(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    click.echo()
-    print_table(columns, rows, title=title)
 
 
 def _row(pod: PlannedPod) -> tuple[str, ...]:
     return (
-        _name(pod.namespace, pod.name),
+        full_name(pod.namespace, pod.name),
         pod.node,
         pod.workload,
         pod.profile,
@@ -186,11 +235,3 @@ def _row(pod: PlannedPod) -> tuple[str, ...]:
         pod.cause,
         pod.reason,
     )
-
-
-def _name(namespace: str, name: str) -> str:
-    return f"{namespace}/{name}" if name else "-"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

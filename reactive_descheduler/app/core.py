@@ -19,6 +19,7 @@ from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.store import Store
 from reactive_descheduler.cache.usage import Usage
+from reactive_descheduler.config.feature_gates import FeatureGate, FeatureGates
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.config.reactive import ReactiveSettings
 from reactive_descheduler.controller.bus import Debounce, EventBus, HeldKey, Item
@@ -26,9 +27,11 @@ from reactive_descheduler.controller.hold import HoldRule
 from reactive_descheduler.controller.loop import ReconcileLoop
 from reactive_descheduler.controller.parking import Parking
 from reactive_descheduler.evictor.assumed import Assumed
+from reactive_descheduler.evictor.background import BackgroundEvictions
 from reactive_descheduler.evictor.causes import Causes
 from reactive_descheduler.evictor.dispatcher import Dispatcher, pool_size
 from reactive_descheduler.evictor.gates import ORDER
+from reactive_descheduler.evictor.gates.background import BackgroundGate
 from reactive_descheduler.evictor.gates.booking import BookingGate
 from reactive_descheduler.evictor.gates.bucket import BucketGate
 from reactive_descheduler.evictor.gates.clock import ClockGate
@@ -70,6 +73,7 @@ class Surroundings:
     hooks: Sequence[Hook] = ()
     stream_ages: StreamAges = field(default=lambda: {})
     """Seconds since each stream that decisions rest on gave a sign of life."""
+    feature_gates: FeatureGates = frozenset()
     cut_off: Callable[[], Collection[str]] = field(default=tuple)
     """Kinds of these streams whose watch failed and has not caught up since."""
     not_synced: Callable[[], list[str]] = field(default=list)
@@ -87,6 +91,7 @@ class Gates:
     permission: PermissionGate
     reported: ReportedGate
     settle: SettleGate
+    background: BackgroundGate
     retry: RetryGate
     lane: LaneGate
     limits: LimitsGate
@@ -105,6 +110,7 @@ class Enduring:
     store: Store
     usage: Usage
     assumed: Assumed
+    background: BackgroundEvictions
     causes: Causes
     bucket: TokenBucket
     gates: Gates
@@ -115,6 +121,7 @@ class Core:
     """Everything that decides, wired. `informer` is where changes come in."""
 
     policy: LoadedPolicy
+    feature_gates: FeatureGates
     clock: Clock
     profiles: tuple[Profile, ...]
     store: Store
@@ -222,9 +229,16 @@ def build_core(
     evictions = EvictionQueue(timer=lambda key, time: bus.look_at(HeldKey(key), time))
     hooks = Hooks(surroundings.hooks, metrics=surroundings.metrics, log=get_logger("hooks"))
     reporter = Reporter(hooks, surroundings.metrics, clock=clock, profile_names=names)
+    gates.background.ended = reporter.ended
     worker = EvictionWorker(
         surroundings.client,
-        WorkerSettings(dry_run, policy.grace_period_seconds, names, observing=settings.observing),
+        WorkerSettings(
+            dry_run,
+            policy.grace_period_seconds,
+            names,
+            observing=settings.observing,
+            in_background=FeatureGate.EVICTIONS_IN_BACKGROUND in surroundings.feature_gates,
+        ),
         clock=clock,
     )
     dispatcher = Dispatcher(
@@ -276,6 +290,7 @@ def build_core(
     )
     return Core(
         policy=policy,
+        feature_gates=surroundings.feature_gates,
         clock=clock,
         profiles=profiles,
         store=store,
@@ -315,6 +330,7 @@ def _enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
     store = Store()
     lister = Lister(store)
     causes = Causes(lambda _key, _cause, _change: True, longest_batch=_LATE)
+    background = BackgroundEvictions()
     bucket = TokenBucket(settings.rate_limit.evictions_per_second, settings.rate_limit.burst, clock)
     gates = Gates(
         synced=SyncedGate(surroundings.not_synced),
@@ -327,11 +343,17 @@ def _enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
         permission=PermissionGate(),
         reported=ReportedGate(),
         settle=SettleGate(settle_of=lambda _: settings.settle.default, began=causes.began),
+        background=BackgroundGate(
+            background,
+            enabled=FeatureGate.EVICTIONS_IN_BACKGROUND in surroundings.feature_gates,
+        ),
         retry=RetryGate(),
         lane=LaneGate(
             budgets_of=lister.budgets_of, is_stale=surroundings.budgets_stale, pod_now=lister.pod
         ),
-        limits=LimitsGate(_limits(policy), window=settings.limits.window),
+        limits=LimitsGate(
+            _limits(policy), window=settings.limits.window, in_background=background.count
+        ),
         replacements=ReplacementsGate(timeout=settings.pacing.timeout),
         booking=BookingGate(timeout=settings.pacing.timeout),
         bucket=BucketGate(bucket, clock=clock, adaptive=settings.rate_limit.adaptive),
@@ -340,6 +362,7 @@ def _enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
         store=store,
         usage=Usage(),
         assumed=Assumed(counts_again=lambda _uid: None),
+        background=background,
         causes=causes,
         bucket=bucket,
         gates=gates,

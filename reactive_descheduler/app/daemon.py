@@ -48,6 +48,7 @@ from reactive_descheduler.client.evictions import EvictionClient
 from reactive_descheduler.client.kube import KubeConnection
 from reactive_descheduler.client.listwatch import HttpListWatch
 from reactive_descheduler.client.priority_classes import read_priority_classes
+from reactive_descheduler.config.doubts import doubt_problems
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.kit.collector import Collector
@@ -183,6 +184,7 @@ class Daemon:
             clock=self._clock,
             client=self._client,
             metrics=self.metrics,
+            feature_gates=self._settings.feature_gates,
             hooks=(
                 MetricsHook(self.metrics, names.__getitem__),
                 LogHook(get_logger("evictions"), names.__getitem__),
@@ -389,7 +391,7 @@ class Daemon:
             self._events.record(self._own_pod, reason=reason, note=note, warning=warning)
 
     def _warn(self, policy: LoadedPolicy) -> None:
-        for problem in (*policy.warnings, *policy.idle):
+        for problem in (*policy.warnings, *doubt_problems(policy)):
             log.warning("Warning about the policy", **_told(problem))
 
     async def _give_up(self, sending: anyio.CancelScope) -> None:

@@ -32,6 +32,7 @@ from reactive_descheduler.app.streams import Streams
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.reflector import Trouble
 from reactive_descheduler.config.corrections import Correction
+from reactive_descheduler.config.feature_gates import FeatureGate
 from reactive_descheduler.controller.full_pass import full_pass, views
 from reactive_descheduler.framework.gate import Gate
 from reactive_descheduler.kit.clock import Clock
@@ -92,14 +93,17 @@ class OnePass:
         Raises Unreachable if something held everything for too long.
         """
         core, now = self._core, self._clock.now()
+        in_background = FeatureGate.EVICTIONS_IN_BACKGROUND in core.feature_gates
+        background = core.enduring.background if in_background else None
         ledger = PassLedger(
             core.profiles,
             lister=Lister(core.store),
             now=now,
-            limits=pass_limits(core.policy),
+            limits=pass_limits(core.policy, background),
             one_offer=Correction.ONE_OFFER_PER_PASS in core.policy.corrections,
             shown_going=None,
             observing=core.policy.reactive.observing,
+            background=background,
             rooms=rooms_of(core.policy),
         )
         said_so_far = full_pass(

@@ -32,6 +32,7 @@ from reactive_descheduler.cache.promised import PromisedPods
 from reactive_descheduler.cache.store import Store
 from reactive_descheduler.cache.usage import Usage
 from reactive_descheduler.controller.full_pass import full_pass, views
+from reactive_descheduler.evictor.background import BackgroundEvictions, is_evacuation
 from reactive_descheduler.evictor.gates.limits import PassLimits
 from reactive_descheduler.framework.profile import Profile
 from reactive_descheduler.framework.rooms import Rooms
@@ -67,6 +68,8 @@ class PassReport:
     evicted: list[Candidate] = field(default_factory=list)
     refused: list[RefusedCandidate] = field(default_factory=list)
     """Requests that the API server answered with no."""
+    in_background: list[RefusedCandidate] = field(default_factory=list)
+    """Requests that a webhook refused because it has taken the eviction over."""
     again: list[Candidate] = field(default_factory=list)
     """Candidates that were taken before in this pass, and count once more; never with the
     correction oneOfferPerPass."""
@@ -98,6 +101,7 @@ def run_pass(
     observing: frozenset[str] = frozenset(),
     rooms: Rooms | None = None,
     usage: Usage | None = None,
+    background: BackgroundEvictions | None = None,
 ) -> PassReport:
     """Run one full pass and return what became of it.
 
@@ -110,6 +114,7 @@ def run_pass(
         observing: strategies in mode `observe`.
         rooms: where what is taken is promised room; the correction booking.
         usage: measured usage, where the policy configures a source of it.
+        background: the evictions in background, where the feature gate is on; it grows.
     """
     ledger = PassLedger(
         profiles,
@@ -120,6 +125,7 @@ def run_pass(
         shown_going=None if one_offer else store,
         observing=observing,
         rooms=rooms,
+        background=background,
     )
     said_so_far = full_pass(
         views(
@@ -160,6 +166,7 @@ class PassLedger:
         shown_going: Store | None,
         observing: frozenset[str] = frozenset(),
         rooms: Rooms | None = None,
+        background: BackgroundEvictions | None = None,
     ) -> None:
         """`shown_going`: where Pods that are taken become terminating, as upstream's cache shows
         them; None: they count as gone."""
@@ -174,6 +181,7 @@ class PassLedger:
         self._limits = limits
         self._one_offer = one_offer
         self._observing = observing
+        self._background = background
         self._offered: set[str] = set()
         self._taken: set[str] = set()
 
@@ -184,6 +192,8 @@ class PassLedger:
             # Its own arithmetic goes on as if it went; for everyone else it is still there.
             self.report.observed.append(candidate)
             return TAKEN
+        if self._background is not None and self._background.of_pod(pod.uid) is not None:
+            return TAKEN  # asked for already: upstream counts it as done and does nothing
         if self._one_offer and pod.uid in self._offered:
             return _NOT_TAKEN
         refused = self._booking.refuses(candidate)
@@ -210,6 +220,9 @@ class PassLedger:
 
     def after(self, candidate: Candidate, refusal: Refusal | None) -> Verdict:
         """Take note of what the API server said."""
+        if refusal is not None and self._goes_on(candidate, refusal):
+            self.report.in_background.append(RefusedCandidate(candidate, refusal))
+            return TAKEN
         if refusal is not None:
             self.report.refused.append(RefusedCandidate(candidate, refusal))
             return _NOT_TAKEN
@@ -219,6 +232,14 @@ class PassLedger:
         self._booking.promise(candidate)
         self._mark(pod)
         return TAKEN
+
+    def _goes_on(self, candidate: Candidate, refusal: Refusal) -> bool:
+        pod = candidate.pod
+        if self._background is None or not is_evacuation(pod, refusal.code, refusal.message):
+            return False
+        if pod.active:
+            self._background.start(candidate, self._now)
+        return True
 
     def note(self, said: Rejection | Failed | Pause) -> None:
         """Take note of what is no candidate."""

@@ -9,6 +9,7 @@ from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy, LoadedProfile
 from reactive_descheduler.config.policy import Prometheus
+from reactive_descheduler.evictor.background import BackgroundEvictions
 from reactive_descheduler.evictor.gates.limits import Limits, PassLimits
 from reactive_descheduler.framework.registry import Registry
 from reactive_descheduler.guardrails import build_evictor_filter
@@ -119,14 +120,18 @@ def wanted_usage(policy: LoadedPolicy) -> WantedUsage:
     )
 
 
-def pass_limits(policy: LoadedPolicy) -> PassLimits:
-    """Return new counters for one pass under the policy's own limits."""
+def pass_limits(policy: LoadedPolicy, background: BackgroundEvictions | None = None) -> PassLimits:
+    """Return new counters for one pass under the policy's own limits.
+
+    `background`: evictions that go on besides and count too.
+    """
     return PassLimits(
         Limits(
             total=policy.limits.total,
             per_node=policy.limits.per_node,
             per_namespace=policy.limits.per_namespace,
-        )
+        ),
+        in_background=background.count if background is not None else lambda _key: 0,
     )
 
 

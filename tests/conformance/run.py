@@ -25,8 +25,10 @@ from reactive_descheduler.app.policy import (
 from reactive_descheduler.app.snapshot import Manifest, snapshot_of
 from reactive_descheduler.cache.usage import Sample, Usage, Vector, summed
 from reactive_descheduler.config.corrections import NONE
+from reactive_descheduler.config.feature_gates import FeatureGate
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.config.loaded import LoadedPolicy
+from reactive_descheduler.evictor.background import BackgroundEvictions
 from reactive_descheduler.framework.cycle import CycleNodes
 from reactive_descheduler.framework.profile import Profile
 from reactive_descheduler.kit.clock import SystemClock
@@ -115,7 +117,11 @@ def beyond(case: Case) -> list[str]:
     """Return what a case asks for that is not built: strategies and feature gates, by name."""
     policy = json.dumps(case["policy"])
     strategies = [spec.name for spec in NOT_BUILT if json.dumps(spec.name) in policy]
-    return [*strategies, *(case.get("featureGates") or {})]
+    return [*strategies, *(name for name in _gates(case) if name not in list(FeatureGate))]
+
+
+def _gates(case: Case) -> list[str]:
+    return [name for name, is_on in (case.get("featureGates") or {}).items() if is_on]
 
 
 def answer(case: Case) -> Answer:
@@ -152,6 +158,10 @@ def _run(case: Case, found: Answer) -> None:
         )
         for reply in case.get("evictionReplies") or ()
     }
+    background = None
+    if FeatureGate.EVICTIONS_IN_BACKGROUND in _gates(case):
+        background = BackgroundEvictions()
+        background.find(snapshot.lister.pods(), now)
     report = run_pass(
         profiles,
         store=snapshot.store,
@@ -159,9 +169,10 @@ def _run(case: Case, found: Answer) -> None:
             policy.node_selector, {node.name: node for node in snapshot.lister.nodes()}
         ),
         now=now,
-        limits=pass_limits(policy),
+        limits=pass_limits(policy, background),
         ask=lambda candidate: replies.get((candidate.pod.namespace, candidate.pod.name)),
         one_offer=False,
+        background=background,
         usage=usage_of(case, policy, now),
     )
     _tell(report, found, profiles=profiles, policy=policy)
@@ -180,7 +191,8 @@ def _tell(
 
     found["evicted"] = [entry(candidate) for candidate in report.evicted]
     found["refused"] = [
-        {**entry(candidate), "code": refusal.code} for candidate, refusal in report.refused
+        {**entry(candidate), "code": refusal.code}
+        for candidate, refusal in (*report.refused, *report.in_background)
     ]
     found["failedPlugins"] = list(dict.fromkeys(each.strategy for each in report.failed))
     found["gracePeriodSeconds"] = policy.grace_period_seconds

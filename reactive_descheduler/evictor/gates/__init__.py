@@ -13,6 +13,7 @@ ORDER = (
     "permission",  # no request can succeed
     "reported",  # dry run, mode observe: told already
     "settle",  # the cause may pass by itself
+    "background",  # a webhook has taken its eviction over
     "retry",  # the last request for this Pod failed
     "lane",  # its budget has no room, or a request under it is in flight
     "limits",  # too many went in the window

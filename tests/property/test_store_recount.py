@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reactive_descheduler.api.changes import Change, WatchEvent, WatchEventType
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Kin, Pod
 from reactive_descheduler.api.selectors import matches
 from reactive_descheduler.api.surroundings import PodDisruptionBudget
 from reactive_descheduler.cache.gone import GonePods
@@ -20,6 +20,11 @@ from tests.builders import Manifest, budget_view, make_budget, make_pod, owner, 
 NODES = ("", "n1", "n2")
 NAMESPACES = ("x", "y")
 OWNERS = ("a", "b")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+APART: tuple[Manifest, ...] = tuple(
+    {"topologyKey": "zone", "labelSelector": {}, **more}
+    for more in ({}, {"namespaces": ["y"]}, {"namespaces": ["x"], "namespaceSelector": {}})
+)
 
 names = st.sampled_from(("p1", "p2", "p3", "p4"))
 namespaces = st.sampled_from(NAMESPACES)
@@ -33,6 +38,7 @@ pods = st.fixed_dictionaries(
         "app": st.sampled_from(("web", "db")),
         "cpu": st.sampled_from((None, "0", "100m", "1")),
         "owners": st.lists(st.sampled_from(OWNERS), max_size=2),
+        "apart": st.sampled_from((None, None, *APART)),
     }
 )
 
@@ -130,6 +136,7 @@ class Clusters(RuleBasedStateMachine):
         ):
             assert index.snapshot() == index.recount(known)
         assert self.store.requests.snapshot() == self.store.requests.recount(known)
+        assert self.store.apart.snapshot() == self.store.apart.recount(known)
 
     @invariant()
     def budgets_of_each_pod_equal_a_fresh_look(self) -> None:
@@ -153,6 +160,14 @@ class Clusters(RuleBasedStateMachine):
         assert faces(lister) == faces(Lister(store))
 
 
+def keeping_apart(lister: Lister, namespace: str) -> dict[Kin, set[str]]:
+    """Return whose terms may look into a namespace, and which Pods these are."""
+    found = {
+        kin: {pod.uid for pod in lister.apart_pods(kin)} for kin in lister.kept_apart(namespace)
+    }
+    return {kin: uids for kin, uids in found.items() if uids}
+
+
 def faces(lister: Lister) -> list[object]:
     """Return all that a lister says about Pods."""
     uids = {
@@ -171,6 +186,7 @@ def faces(lister: Lister) -> list[object]:
         [lister.owned_by(uid) for uid in owners],
         [dict(lister.requests_on(node)) for node in NODES],
         [lister.active_pods_on(node) for node in NODES],
+        [keeping_apart(lister, namespace) for namespace in NAMESPACES],
     ]
 
 
@@ -188,6 +204,7 @@ def manifest(drawn: dict[str, object], version: str) -> Manifest:
         labels={"app": str(drawn["app"])},
         requests={} if cpu is None else {"cpu": str(cpu)},
         owners=[owner(each) for each in owners],
+        affinity={"podAntiAffinity": {_REQUIRED: [drawn["apart"]]}} if drawn["apart"] else {},
     )
 
 

@@ -6,9 +6,8 @@ pass says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from enum import StrEnum
-from itertools import combinations
 from typing import NamedTuple
 
 from reactive_descheduler.api.meta import Ref
@@ -27,9 +26,7 @@ class Manner(StrEnum):
     EACH = "each"
     """Each of these is enough for our verdict, so switching one off changes nothing."""
     TOGETHER = "together"
-    """Without these two the verdict is upstream's; one of them does not change it."""
-    SEVERAL = "several"
-    """It takes more than two of these, and no smaller set was found."""
+    """Without all of these the verdict is upstream's; to switch one off changes nothing."""
 
 
 class Decision(NamedTuple):
@@ -46,15 +43,15 @@ def decide(
     """Return what decides each of these Pods, whose verdict is not the same with and without.
 
     Args:
-        candidates: corrections in force, the first to be tried first. Of several that would do
-            alone the first is told, and the rest is not tried.
+        candidates: corrections in force, all that can change a verdict, the first to be tried
+            first. Of several that would do alone the first is told, and the rest is not tried.
         ours: the corrections in force.
-        verdicts_under: costs a pass for each new set: at most two for each candidate, and one for
-            each pair of those that change anything.
+        verdicts_under: costs a pass for each new set: one for each candidate, two where none
+            decides alone, and a few times that for what it takes several to decide.
     """
     search = _Search(candidates, ours, verdicts_under)
     found: dict[Ref, Decision] = {}
-    for step in (search.alone, search.each, search.together, search.several):
+    for step in (search.alone, search.each, search.together):
         left = [pod for pod in differing if pod not in found]
         if not left:
             break
@@ -71,8 +68,14 @@ class _Search:
         self._under = verdicts_under
 
     def alone(self, pods: Collection[Ref]) -> dict[Ref, Decision]:
-        sets = ((each,) for each in self._candidates)
-        return self._taken_away(pods, sets, Manner.ALONE)
+        found: dict[Ref, Decision] = {}
+        for correction in self._candidates:
+            left = [pod for pod in pods if pod not in found]
+            if not left:
+                break
+            told = Decision(Manner.ALONE, (correction,))
+            found |= {pod: told for pod in left if self._is_upstream(pod, without={correction})}
+        return found
 
     def each(self, pods: Collection[Ref]) -> dict[Ref, Decision]:
         wanted = self._under(self._ours)
@@ -85,37 +88,16 @@ class _Search:
         return {pod: Decision(Manner.EACH, tuple(each)) for pod, each in enough.items()}
 
     def together(self, pods: Collection[Ref]) -> dict[Ref, Decision]:
-        return self._taken_away(pods, combinations(self._effective(), 2), Manner.TOGETHER)
+        return {pod: Decision(Manner.TOGETHER, self._least_without(pod)) for pod in pods}
 
-    def several(self, pods: Collection[Ref]) -> dict[Ref, Decision]:
-        found = self._effective() or tuple(self._candidates)
-        return dict.fromkeys(pods, Decision(Manner.SEVERAL, found))
+    def _least_without(self, pod: Ref) -> tuple[Correction, ...]:
+        """Return a set to do without, none of which can be put back."""
+        without = set(self._candidates)
+        for correction in self._candidates:
+            if self._is_upstream(pod, without=without - {correction}):
+                without.remove(correction)
+        return tuple(each for each in self._candidates if each in without)
 
-    def _taken_away(
-        self,
-        pods: Collection[Ref],
-        sets: Iterable[tuple[Correction, ...]],
-        manner: Manner,
-    ) -> dict[Ref, Decision]:
-        """Return for each Pod the first set without which its verdict is upstream's."""
-        upstream = self._under(NONE)
-        found: dict[Ref, Decision] = {}
-        for taken in sets:
-            left = [pod for pod in pods if pod not in found]
-            if not left:
-                break
-            verdicts = self._under(self._ours.difference(taken))
-            for pod in left:
-                if verdicts.get(pod) == upstream.get(pod):
-                    found[pod] = Decision(manner, taken)
-        return found
-
-    def _effective(self) -> tuple[Correction, ...]:
-        """Return the candidates that change anything when taken from all or added to none."""
-        ours, upstream = self._under(self._ours), self._under(NONE)
-        return tuple(
-            each
-            for each in self._candidates
-            if self._under(self._ours - {each}) != ours
-            or self._under(frozenset({each})) != upstream
-        )
+    def _is_upstream(self, pod: Ref, *, without: Collection[Correction]) -> bool:
+        upstream, verdicts = self._under(NONE), self._under(self._ours.difference(without))
+        return verdicts.get(pod) == upstream.get(pod)

@@ -114,8 +114,6 @@ def _decided_by(pod: PodDifference) -> str:
             return f"each of: {', '.join(pod.decided_by)}"
         case Manner.TOGETHER:
             return " with ".join(pod.decided_by)
-        case Manner.SEVERAL:
-            return f"several together: {', '.join(pod.decided_by)}"
 
 
 def _tell_failed(title: str, failed: tuple[FailedStrategy, ...]) -> None:

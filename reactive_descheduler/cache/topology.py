@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.scheduling.spread import Domains, DomainShape
+from reactive_descheduler.api.scheduling.spread import Domains, DomainShape, recounted_domains
 
 _SHAPES = 256
 """How many are remembered: each holds an entry for every node."""
@@ -39,15 +39,3 @@ class Topology:
                 self._domains.clear()
             found = self._domains[shape] = recounted_domains(shape, nodes)
         return found
-
-
-def recounted_domains(shape: DomainShape, nodes: Iterable[Node]) -> Domains:
-    """Work the domains out from scratch."""
-    of_node: dict[str, str] = {}
-    by_domain: dict[str, list[str]] = {}
-    for node in nodes:
-        value = shape.value(node)
-        if value is not None:
-            of_node[node.name] = value
-            by_domain.setdefault(value, []).append(node.name)
-    return Domains(of_node, by_domain)

@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from reactive_descheduler.api.pod import Pod, PodTemplate
-from reactive_descheduler.api.scheduling.spread import HARD, Spread, is_counted, selects, spreads
+from reactive_descheduler.api.scheduling.spread import (
+    HARD,
+    Spread,
+    is_counted,
+    recounted_domains,
+    selects,
+    spreads,
+)
 from reactive_descheduler.cache.counts import takes_room
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.placements import Placements
 from reactive_descheduler.cache.spread_groups import SpreadGroups
 from reactive_descheduler.cache.store import Store
-from reactive_descheduler.cache.topology import recounted_domains
 from tests.builders import Manifest, make_node, make_pod, node_view, pod_view, taint
 
 SELECTORS: tuple[Manifest, ...] = (

@@ -41,6 +41,8 @@ class Inclusion(NamedTuple):
 
     def accepts(self, node: Node) -> bool:
         """Say whether the node is looked at; what cannot be read is taken as no."""
+        if self == _EVERYWHERE:
+            return True
         labels = node.labels
         return (
             all(labels.get(key) == value for key, value in self.node_selector)
@@ -50,6 +52,9 @@ class Inclusion(NamedTuple):
                 or untolerated(self.tolerations, node.taints, HARD_EFFECTS) is None
             )
         )
+
+
+_EVERYWHERE = Inclusion()
 
 
 class DomainShape(NamedTuple):
@@ -63,9 +68,10 @@ class DomainShape(NamedTuple):
     def value(self, node: Node) -> str | None:
         """Return the node's domain; None if it is in none."""
         labels = node.labels
-        if any(key not in labels for key in self.keys) or not self.inclusion.accepts(node):
-            return None
-        return labels[self.topology_key]
+        for key in self.keys:
+            if key not in labels:
+                return None
+        return labels[self.topology_key] if self.inclusion.accepts(node) else None
 
 
 class Spread(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True):
@@ -89,6 +95,18 @@ class Domains(NamedTuple):
     of_node: Mapping[str, str]
     nodes: Mapping[str, Sequence[str]]
     """The names of each domain's nodes, in order."""
+
+
+def recounted_domains(shape: DomainShape, nodes: Iterable[Node]) -> Domains:
+    """Return the domains of a shape among these nodes."""
+    of_node: dict[str, str] = {}
+    by_domain: dict[str, list[str]] = {}
+    for node in nodes:
+        value = shape.value(node)
+        if value is not None:
+            of_node[node.name] = value
+            by_domain.setdefault(value, []).append(node.name)
+    return Domains(of_node, by_domain)
 
 
 class DomainCounts(NamedTuple):

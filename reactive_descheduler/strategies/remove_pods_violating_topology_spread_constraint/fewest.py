@@ -81,18 +81,17 @@ def _even_out_one(survey: Survey, spread: Spread, state: _State) -> Step[Stop]:
     if not survey.is_uneven(spread, counted) or not survey.is_carried(spread):
         return Stop.NO
     survey.view.note(On(ANY_NODE, None))
+    of_node = counted.domains.of_node
     highest = survey.floor(spread, counted) + spread.max_skew
+    full = {value for value, pods in counted.counts.items() if pods > highest}
+    pods = [
+        pod
+        for pod in survey.selected(spread, lambda name: of_node.get(name) in full)
+        if pod.uid not in state.moved and survey.lists(pod)
+    ]
     waiting = {
-        value: last_goes_first(pods, lambda _: True)
-        for value, pods in by_domain(
-            counted,
-            (
-                pod
-                for pod in survey.selected(spread)
-                if pod.uid not in state.moved and survey.lists(pod)
-            ),
-            lambda value: counted.counts[value] > highest,
-        ).items()
+        value: last_goes_first(each, lambda _: True)
+        for value, each in by_domain(counted, pods).items()
     }
     targets = _targets(survey, spread, counted, state)
     while waiting:

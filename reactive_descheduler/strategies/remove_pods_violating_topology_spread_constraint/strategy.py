@@ -30,6 +30,7 @@ from reactive_descheduler.framework.strategy import (
 )
 
 from .arguments import TopologySpreadArguments
+from .domains import CycleDomains
 from .fewest import even_out
 from .survey import Rules, Step, Survey, constraints_of
 from .upstream import Chosen, choose, offer
@@ -83,6 +84,7 @@ class RemovePodsViolatingTopologySpreadConstraint:
         self._include = frozenset(arguments.namespaces.include)
         self._exclude = frozenset(arguments.namespaces.exclude)
         self._fewest = Correction.SPREAD_FEWEST_MOVES in corrections
+        self._domains = CycleDomains()
         self._rules = Rules(
             kinds=arguments.kinds,
             label_selector=arguments.label_selector,
@@ -166,6 +168,7 @@ class RemovePodsViolatingTopologySpreadConstraint:
             left=left,
             constraints={} if out_of_scope else constraints_of(group, self._rules.kinds),
             templates=group.templates,
+            domains=self._domains,
         )
         if self._rules.counts_all or not survey.constraints:
             return survey

@@ -18,12 +18,10 @@ from reactive_descheduler.api.eviction import (
     Stop,
     Verdict,
 )
-from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, PodTemplate
 from reactive_descheduler.api.scheduling.fit import FitRules
 from reactive_descheduler.api.scheduling.spread import (
     DomainCounts,
-    Domains,
     Spread,
     is_counted,
     least_of,
@@ -34,6 +32,8 @@ from reactive_descheduler.api.selectors import matches
 from reactive_descheduler.cache.spread_groups import SpreadGroup, text
 from reactive_descheduler.config.args import LabelSelector
 from reactive_descheduler.framework.strategy import View
+
+from .domains import CycleDomains
 
 T = TypeVar("T")
 Step = Generator[Candidate | Rejection | Pause, Verdict | None, T]
@@ -71,6 +71,7 @@ class Survey:
     constraints: Mapping[Spread, Sequence[PodTemplate]]
     """In a fixed order, with the templates that carry each."""
     templates: tuple[PodTemplate, ...]
+    domains: CycleDomains
     listed: Sequence[Pod] = field(default=())
     """Where not all are counted: the Pods in scope that may go."""
 
@@ -98,17 +99,20 @@ class Survey:
                 yield Pause()
         return sorted(found, key=_place)
 
-    def selected(self, spread: Spread) -> list[Pod]:
-        """Return the Pods that a constraint counts, by node and name."""
+    def selected(
+        self, spread: Spread, on: Callable[[str], bool] = lambda _node_name: True
+    ) -> list[Pod]:
+        """Return the Pods on such nodes that a constraint counts, by node and name."""
         if not self.rules.counts_all:
-            return [pod for pod in self.listed if _counts(spread, pod)]
+            return [pod for pod in self.listed if _counts(spread, pod) and on(pod.node_name)]
         selected = [each for each in self.templates if selects(spread, each)]
-        return sorted(filter(is_counted, self.pods(selected)), key=_place)
+        found = (pod for pod in self.pods(selected) if on(pod.node_name) and is_counted(pod))
+        return sorted(found, key=_place)
 
     def counted(self, spread: Spread) -> DomainCounts:
         if self.rules.counts_all:
             return self.view.lister.spread_counts(self.namespace, spread)
-        return counted_by_upstream(spread, self.selected(spread), self.view.nodes)
+        return self.domains.counted(spread, self.selected(spread), self.view)
 
     def floor(self, spread: Spread, counted: DomainCounts) -> int:
         """Return what a domain is held against: the least of all."""
@@ -135,42 +139,12 @@ class Survey:
         return verdict
 
 
-def counted_by_upstream(
-    spread: Spread, pods: Iterable[Pod], nodes: Mapping[str, Node]
-) -> DomainCounts:
-    """Count these Pods as upstream does.
-
-    The domains are those of the cycle's nodes that the inclusion policies accept, and beside them
-    those of the Pods' own nodes, accepted or not.
-    """
-    key, inclusion = spread.topology_key, spread.shape.inclusion
-    of_node: dict[str, str] = {}
-    accepted: dict[str, list[str]] = {}
-    for node in nodes.values():
-        value = node.labels.get(key)
-        if value is not None and inclusion.accepts(node):
-            of_node[node.name] = value
-            accepted.setdefault(value, []).append(node.name)
-    counts: dict[str, int] = {}
-    for pod in pods:
-        value = nodes[pod.node_name].labels.get(key)
-        if value is not None:
-            of_node[pod.node_name] = value
-            accepted.setdefault(value, [])
-            counts[value] = counts.get(value, 0) + 1
-    domains = Domains(of_node, accepted)
-    return DomainCounts(domains, counts, least_of(domains, counts, spread.min_domains))
-
-
-def by_domain(
-    counted: DomainCounts, pods: Iterable[Pod], wanted: Callable[[str], bool]
-) -> dict[str, list[Pod]]:
-    """Return the Pods of those domains that are wanted, in the order in which they came."""
-    of_node = counted.domains.of_node
+def by_domain(counted: DomainCounts, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """Return the Pods of each domain, in the order in which they came."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
-        value = of_node.get(pod.node_name)
-        if value is not None and wanted(value):
+        value = counted.domains.of_node.get(pod.node_name)
+        if value is not None:
             found.setdefault(value, []).append(pod)
     return found
 

@@ -57,7 +57,7 @@ def offer(chosen: Iterable[Chosen]) -> Step[Stop]:
 
 def _victims(survey: Survey, spread: Spread, counted: DomainCounts) -> Iterator[Pod]:
     domains = counted.domains.nodes
-    pods = by_domain(counted, survey.selected(spread), lambda _: True)
+    pods = by_domain(counted, survey.selected(spread))
     may_go = survey.may_go if survey.rules.counts_all else lambda _: True
     ordered = [last_goes_first(pods.get(value, ()), may_go) for value in sorted(domains)]
     too_few = survey.rules.reads_min_domains and len(domains) < spread.min_domains

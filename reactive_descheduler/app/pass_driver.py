@@ -239,6 +239,7 @@ class PassLedger:
             return False
         if pod.active:
             self._background.start(candidate, self._now)
+            self._booking.promise(candidate)
         return True
 
     def note(self, said: Rejection | Failed | Pause) -> None:
@@ -254,6 +255,8 @@ class PassLedger:
         self._taken.add(pod.uid)
         if self._shown_going is None:
             self._gone.add(pod)
+        elif not pod.active:
+            self._shown_going.remove(pod)  # there is nothing to end: the API server deletes it
         else:
             going = msgspec.structs.replace(pod, deleted=self._now, resource_version="")
             self._shown_going.put(going)

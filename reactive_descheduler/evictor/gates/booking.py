@@ -20,7 +20,7 @@ from reactive_descheduler.cache.promised import PromisedPods
 from reactive_descheduler.framework.gate import OpenGate
 
 RoomOf = Callable[[Candidate], Node | None]
-_WILL_BE_REPLACED = frozenset({Answer.EVICTED, Answer.UNKNOWN, Answer.DRY_RUN})
+_WILL_BE_REPLACED = frozenset({Answer.EVICTED, Answer.BACKGROUND, Answer.UNKNOWN, Answer.DRY_RUN})
 
 
 class _Promise(NamedTuple):

@@ -47,6 +47,7 @@ def test_nothing_is_promised_where_nobody_would_take_it() -> None:
     ("answer", "stays"),
     [
         pytest.param(Answer.EVICTED, True, id="evicted"),
+        pytest.param(Answer.BACKGROUND, True, id="in-background"),
         pytest.param(Answer.DRY_RUN, True, id="dry-run"),
         pytest.param(Answer.UNKNOWN, True, id="unknown"),
         pytest.param(Answer.BUDGET, False, id="budget"),

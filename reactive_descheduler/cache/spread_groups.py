@@ -44,12 +44,11 @@ class _Namespace:
         self.selectors: dict[Requirements, _Selector] = {}
         self.by_text: dict[str, Requirements] = {}
         self.known: dict[PodTemplate, SpreadGroup | None] = {}
-        """What was asked since the templates last changed."""
+        """What was asked, as long as nothing in the group or beside it comes or goes."""
         self._labelled: dict[Label, dict[PodTemplate, None]] = {}
         self._filed: dict[Label | None, dict[Requirements, None]] = {}
 
     def add(self, template: PodTemplate) -> None:
-        self.known.clear()
         self.templates[template] = None
         for label in template.labels.items():
             self._labelled.setdefault(label, {})[template] = None
@@ -61,9 +60,10 @@ class _Namespace:
                 self._filed.setdefault(filed, {})[selector] = None
                 self.by_text[text(selector)] = selector
             known.carriers[template] = None
+        self._forget(template)
 
     def remove(self, template: PodTemplate) -> None:
-        self.known.clear()
+        self._forget(template)
         del self.templates[template]
         for label in template.labels.items():
             _drop(self._labelled, label, template)
@@ -113,6 +113,15 @@ class _Namespace:
                         reached[each] = None
                         todo.append(each)
         return SpreadGroup(min(map(text, joined)), tuple(reached)) if joined else None
+
+    def _forget(self, template: PodTemplate) -> None:
+        """Drop what is known of the groups that the template joins."""
+        joins = (*self.selecting(template), *selectors(template))
+        beside = (each for selector in joins for each in self.neighbours(selector))
+        for each in (template, *beside):
+            group = self.known.pop(each, None)
+            for member in group.templates if group is not None else ():
+                self.known.pop(member, None)
 
     def _carried(self, selector: Requirements, without: Mapping[PodTemplate, None]) -> bool:
         known = self.selectors.get(selector)

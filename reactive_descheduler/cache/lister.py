@@ -18,7 +18,7 @@ from reactive_descheduler.api.surroundings import (
 from reactive_descheduler.cache.counts import takes_room, total_requests
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.indexes import PodIndex
-from reactive_descheduler.cache.promised import PromisedPods
+from reactive_descheduler.cache.promised import PromisedOver, PromisedPods
 from reactive_descheduler.cache.spread_groups import SpreadGroups
 from reactive_descheduler.cache.store import Store
 
@@ -72,6 +72,12 @@ class Lister:
         for pod in self._promised.all():
             promised.promise(pod, pod.node_name)
         return self.less(gone, promised), gone, promised
+
+    def promising(self) -> tuple[Lister, PromisedPods]:
+        """Return the same face with further promises, to reckon on with: what is promised here
+        stands below them, live."""
+        promised = PromisedOver(self._promised)
+        return self.less(self._gone, promised), promised
 
     def pods(self) -> Iterable[Pod]:
         """Return all Pods, in no particular order."""
@@ -149,10 +155,6 @@ class Lister:
         """Say whether room is promised to this Pod: it does not stand in its own way."""
         return uid in self._promised
 
-    def promised_in(self, namespace: str) -> Sequence[Pod]:
-        """Return the Pods of a namespace to which room is promised."""
-        return self._promised.within(namespace)
-
     def promised_kins(self, namespace: str) -> Collection[Kin]:
         """Return whom of a namespace room is promised to, by template. A live view."""
         return self._promised.kins(namespace)
@@ -222,7 +224,7 @@ class Lister:
         counted = store.placements.counts(namespace, spread, domains)
         if not self._gone:
             return counted
-        known = (store.pods().get(uid) for uid in self._gone)
+        known = (store.pods().get(uid) for uid in self._gone.within(namespace))
         gone = [pod for pod in known if pod is not None and is_counted(pod)]
         return shifted(counted, spread, namespace, gone=gone)
 

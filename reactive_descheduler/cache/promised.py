@@ -20,13 +20,17 @@ class PromisedPods:
         self._kins: dict[str, dict[Kin, dict[str, Pod]]] = {}
         self._apart = ApartIndex()
         self._room = NodeRequests()
-        self.version = 0
+        self._moves = 0
+
+    @property
+    def version(self) -> int:
         """Moves whenever a promise is made or ends."""
+        return self._moves
 
     def promise(self, pod: Pod, node_name: str) -> None:
         """Promise the Pod room on a node, in place of what it was promised before."""
         self.end(pod.uid)
-        self.version += 1
+        self._moves += 1
         there = msgspec.structs.replace(pod, node_name=node_name, deleted=None)
         self._pods[pod.uid] = there
         self._by_node.setdefault(node_name, {})[pod.uid] = there
@@ -40,7 +44,7 @@ class PromisedPods:
         pod = self._pods.pop(uid, None)
         if pod is None:
             return None
-        self.version += 1
+        self._moves += 1
         self._apart.update(pod, None)
         self._leave_kin(pod)
         self._room.update(pod, None)
@@ -55,11 +59,6 @@ class PromisedPods:
 
     def all(self) -> Collection[Pod]:
         return self._pods.values()
-
-    def within(self, namespace: str) -> Sequence[Pod]:
-        """Return those of a namespace."""
-        kins = self._kins.get(namespace, {}).values()
-        return [pod for pods in kins for pod in pods.values()]
 
     def kins(self, namespace: str) -> Collection[Kin]:
         return self._kins.get(namespace, {}).keys()
@@ -89,3 +88,43 @@ class PromisedPods:
 
     def __len__(self) -> int:
         return len(self._pods)
+
+
+class PromisedOver(PromisedPods):
+    """Promises on top of others, which go on living and are not touched; of other Pods than
+    theirs."""
+
+    def __init__(self, below: PromisedPods) -> None:
+        super().__init__()
+        self._below = below
+
+    @property
+    def version(self) -> int:
+        return self._moves + self._below.version
+
+    def __contains__(self, uid: object) -> bool:
+        return super().__contains__(uid) or uid in self._below
+
+    def all(self) -> Collection[Pod]:
+        return [*super().all(), *self._below.all()]
+
+    def kins(self, namespace: str) -> Collection[Kin]:
+        return dict.fromkeys((*super().kins(namespace), *self._below.kins(namespace)))
+
+    def of(self, kin: Kin) -> Collection[Pod]:
+        return [*super().of(kin), *self._below.of(kin)]
+
+    def apart(self, namespace: str) -> Sequence[Kin]:
+        return tuple(dict.fromkeys((*super().apart(namespace), *self._below.apart(namespace))))
+
+    def on(self, node_name: str) -> Sequence[Pod]:
+        return (*super().on(node_name), *self._below.on(node_name))
+
+    def requests(self, node_name: str) -> Amounts:
+        own, below = super().requests(node_name), self._below.requests(node_name)
+        if not own or not below:
+            return own or below
+        return {name: own.get(name, 0) + below.get(name, 0) for name in {**own, **below}}
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._below)

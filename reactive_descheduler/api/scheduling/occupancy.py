@@ -33,13 +33,6 @@ class Occupancy(SpreadOccupancy, Protocol):
     def promised_requests_on(self, node_name: str, /) -> Mapping[str, int]:
         """Return what those with a promise on a node request in all."""
 
-    def has_promise(self, uid: str, /) -> bool: ...
-
-    def promised_kins(self, namespace: str, /) -> Iterable[Kin]:
-        """Return whom of a namespace room is promised to, by template."""
-
-    def promised_of(self, kin: Kin, /) -> Iterable[Pod]: ...
-
     def promised_apart(self, namespace: str, /) -> Sequence[Kin]:
         """Return whose required anti-affinity may look into a namespace, of those to come."""
 

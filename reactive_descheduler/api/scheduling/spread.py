@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod, PodTemplate
+from reactive_descheduler.api.pod import Kin, Pod, PodTemplate
 from reactive_descheduler.api.scheduling.node_affinity import AffinityError, accepts_node
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, untolerated
 from reactive_descheduler.api.selectors import Requirements, SelectorError, check_selector
@@ -129,7 +129,12 @@ class SpreadOccupancy(Protocol):
         """Return what is counted now, without what is promised."""
 
     def pod(self, uid: str, /) -> Pod | None: ...
-    def promised_in(self, namespace: str, /) -> Iterable[Pod]: ...
+    def has_promise(self, uid: str, /) -> bool: ...
+
+    def promised_kins(self, namespace: str, /) -> Iterable[Kin]:
+        """Return whom of a namespace room is promised to, by template."""
+
+    def promised_of(self, kin: Kin, /) -> Iterable[Pod]: ...
     def once(self, key: Hashable, make: Callable[[], T], /) -> T: ...
 
 
@@ -162,11 +167,16 @@ def spread_misfit(
 
 def _expected(spread: Spread, pod: Pod, occupancy: SpreadOccupancy) -> DomainCounts:
     """Return what is counted once all have come that are promised room, but for the Pod itself."""
-    promised = occupancy.promised_in(pod.namespace)
-    own = next((each.uid for each in promised if each.uid == pod.uid), "")
+    own = pod.uid if occupancy.has_promise(pod.uid) else ""
 
     def expected() -> DomainCounts:
-        come = [each for each in promised if each.uid != own]
+        come = [
+            each
+            for kin in occupancy.promised_kins(pod.namespace)
+            if selects(spread, kin.template)
+            for each in occupancy.promised_of(kin)
+            if each.uid != own
+        ]
         counted = occupancy.spread_counts(pod.namespace, spread)
         return shifted(counted, spread, pod.namespace, come=come)
 

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from msgspec.structs import replace
 
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Kin, Pod
 from reactive_descheduler.api.scheduling.fit import FitRules, misfit
 from reactive_descheduler.api.scheduling.spread import (
     DomainCounts,
@@ -52,8 +52,14 @@ class Expected:
     def pod(self, uid: str, /) -> Pod | None:
         return self._lister.pod(uid)
 
-    def promised_in(self, namespace: str, /) -> Collection[Pod]:
-        return self._lister.promised_in(namespace)
+    def has_promise(self, uid: str, /) -> bool:
+        return self._lister.has_promise(uid)
+
+    def promised_kins(self, namespace: str, /) -> Collection[Kin]:
+        return self._lister.promised_kins(namespace)
+
+    def promised_of(self, kin: Kin, /) -> Collection[Pod]:
+        return self._lister.promised_of(kin)
 
     def once(self, key: Hashable, make: Callable[[], T], /) -> T:
         if key not in self._known:
@@ -75,7 +81,7 @@ class Room:
         self._lister = lister
         self._promised: PromisedPods | None = None
         if books:
-            self._lister, _, self._promised = lister.fork()
+            self._lister, self._promised = lister.promising()
 
     def move(self, pod: Pod, node_name: str) -> None:
         if self._promised is not None:

@@ -250,6 +250,7 @@ def build_core(
         workers=pool_size(settings.rate_limit.evictions_per_second),
         revalidate=lambda candidate: loop.still_offered(candidate),
         look_again=lambda key: bus.look_again(key),
+        look_later=lambda key, time: bus.look_at(key, time),
         observer=reporter,
     )
 

@@ -21,6 +21,7 @@ import structlog
 from reactive_descheduler.api.changes import At, Change, ClusterEvent, Key
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
 from reactive_descheduler.evictor.assumed import Assumed
+from reactive_descheduler.evictor.disagreements import Disagreements
 from reactive_descheduler.evictor.queue import EvictionQueue, Queued
 from reactive_descheduler.evictor.worker import EvictionWorker
 from reactive_descheduler.framework.gate import Gate, OpenGate
@@ -66,7 +67,8 @@ class Statistics(NamedTuple):
 class Dispatcher:
     """`revalidate`: evaluate a candidate's key anew, and say whether it is still offered.
 
-    `look_again`: evaluate this key soon, since a gate rejected what it offers.
+    `look_again`: evaluate this key soon, since a gate rejected what it offers. `look_later`: not
+    before this time.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Dispatcher:
         workers: int,
         revalidate: Callable[[Candidate], bool],
         look_again: Callable[[Key], None],
+        look_later: Callable[[Key, datetime], None],
         observer: Observer,
     ) -> None:
         self._queue = queue
@@ -98,6 +101,8 @@ class Dispatcher:
         self._workers = workers
         self._revalidate = revalidate
         self._look_again = look_again
+        self._look_later = look_later
+        self._disagreements = Disagreements()
         self._observer = observer
         self._in_flight = 0
         self._closed: Held | None = None
@@ -142,6 +147,7 @@ class Dispatcher:
         change_seen: datetime | None,
     ) -> None:
         """Take the latest candidates of a key, accepted or held alike."""
+        self._disagreements.evaluated(key)
         self._queue.replace(
             key, candidates, urgency=urgency, now=self._clock.now(), change_seen=change_seen
         )
@@ -229,10 +235,14 @@ class Dispatcher:
                     gate.give_back(candidate, now)
                 self._observer.dropped(entry)
                 self._queue.drop(entry)
-                self._look_again(candidate.key)
+                if wait := self._disagreements.dropped(candidate.key, now):
+                    self._look_later(candidate.key, now + wait)
+                else:
+                    self._look_again(candidate.key)
                 continue
             for gate in self._starting:
                 gate.sent(candidate, now)
+            self._disagreements.sent(candidate.key)
             self._queue.start(entry)
             self._assumed.start(candidate.pod)
             self._observer.sent(entry)

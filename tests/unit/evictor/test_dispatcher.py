@@ -135,6 +135,7 @@ class Desk:
             workers=workers,
             revalidate=lambda of: of.pod.name not in self.fallen,
             look_again=self.looked_again.append,
+            look_later=lambda key, _time: self.looked_again.append(key),
             observer=self.told,
         )
 

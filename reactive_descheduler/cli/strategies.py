@@ -19,24 +19,15 @@ if TYPE_CHECKING:
 def command(output: str) -> None:
     """List the strategies.
 
-    Of candidates that cannot all go now, those of the lower urgency number go first. A policy that
-    enables a strategy that is not built yet is refused.
+    Of candidates that cannot all go now, those of the lower urgency number go first.
     """
     found = list(_strategies())
     if output == "json":
         print_json(found)
         return
     print_table(
-        ("name", "phase", "urgency", "built"),
-        [
-            (
-                str(each["name"]),
-                str(each["phase"]),
-                "" if each["urgency"] is None else str(each["urgency"]),
-                "yes" if each["built"] else "not yet",
-            )
-            for each in found
-        ],
+        ("name", "phase", "urgency"),
+        [(str(each["name"]), str(each["phase"]), str(each["urgency"])) for each in found],
     )
     for each in found:
         if arguments := each["arguments"]:
@@ -49,16 +40,14 @@ def command(output: str) -> None:
 
 def _strategies() -> Iterator[dict[str, object]]:
     from reactive_descheduler.config.table import rows
-    from reactive_descheduler.strategies import IN_TREE, NOT_BUILT
+    from reactive_descheduler.strategies import IN_TREE
 
-    urgencies = {entry.spec.name: entry.urgency for entry in IN_TREE}
-    for spec in (*(entry.spec for entry in IN_TREE), *NOT_BUILT):
-        arguments = rows(spec.arguments) if spec.arguments is not None else ()
+    for entry in IN_TREE:
+        spec = entry.spec
         yield {
             "name": spec.name,
             "phase": ", ".join(sorted(spec.extension_points)),
-            "urgency": urgencies.get(spec.name),
-            "built": spec.arguments is not None,
+            "urgency": entry.urgency,
             "arguments": [
                 {
                     "name": row.path,
@@ -66,6 +55,6 @@ def _strategies() -> Iterator[dict[str, object]]:
                     "default": row.default.strip("`"),
                     "meaning": row.meaning,
                 }
-                for row in arguments
+                for row in rows(spec.arguments)
             ],
         }

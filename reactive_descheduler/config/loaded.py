@@ -22,8 +22,7 @@ class PluginSpec:
     name: str
     extension_points: frozenset[str]
     """Where it may be enabled: `deschedule`, `balance`, `filter`, `preevictionfilter`."""
-    arguments: type[Arguments] | None
-    """None: upstream has it, but it is not built here yet."""
+    arguments: type[Arguments]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,6 @@ class ProfileReader:
         if spec is None:
             self._findings.refuse([self._unknown(entry.name, (*path, "name"))])
             return None
-        if spec.arguments is None:
-            self._findings.refuse([_not_built(spec, (*path, "name"))])
-            return None
         # Both belong to an object of the API and mean nothing here.
         document = {k: v for k, v in entry.args.items() if k not in ("apiVersion", "kind")}
         try:
@@ -108,7 +105,6 @@ class ProfileReader:
             self._findings.refuse([Finding(path, message, hint)])
             return None
         model = spec.arguments
-        assert model is not None  # refused before, as not built
         try:
             return model.read({})
         except ValidationError as error:
@@ -146,7 +142,7 @@ class ProfileReader:
         if point not in spec.extension_points:
             points = " or ".join(sorted(spec.extension_points))
             return Finding(path, f"{name} is no {point} plugin", f"list it under {points}")
-        return _not_built(spec, path) if spec.arguments is None else None
+        return None
 
     def _unknown(self, name: str, path: Path) -> Finding:
         return Finding(path, f"unknown plugin {name!r}", close_match(name, self._plugins))
@@ -165,7 +161,3 @@ class ProfileReader:
                 self._findings.warn(
                     [Finding((*at, field.alias or point, "disabled"), message, hint)]
                 )
-
-
-def _not_built(spec: PluginSpec, path: Path) -> Finding:
-    return Finding(path, f"{spec.name} is not built yet", "remove it from the profile")

@@ -79,10 +79,5 @@ IN_TREE: tuple[InTree, ...] = (
 )
 """Ordered by urgency."""
 
-NOT_BUILT: tuple[PluginSpec, ...] = ()
-"""Upstream has them; a policy that enables one is refused by its name."""
-
-PLUGINS: Mapping[str, PluginSpec] = {
-    spec.name: spec for spec in (*(each.spec for each in IN_TREE), *NOT_BUILT)
-}
+PLUGINS: Mapping[str, PluginSpec] = {each.spec.name: each.spec for each in IN_TREE}
 """What the loader of policies has to know."""

@@ -103,7 +103,6 @@ def workload(place: int, chance: random.Random) -> Pod:
 
 def built(name: str, corrections: Corrections) -> Strategy:
     known = next(each for each in IN_TREE if each.spec.name == name)
-    assert known.spec.arguments is not None
     arguments = known.spec.arguments.read(dict(ARGUMENTS[name]))
     return known.strategy(arguments, profile=0, corrections=corrections, evictor=EVICTOR)
 

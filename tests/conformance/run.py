@@ -33,7 +33,7 @@ from reactive_descheduler.framework.cycle import CycleNodes
 from reactive_descheduler.framework.profile import Profile
 from reactive_descheduler.kit.clock import SystemClock
 from reactive_descheduler.observability.logs import set_up
-from reactive_descheduler.strategies import NOT_BUILT, PLUGINS
+from reactive_descheduler.strategies import PLUGINS
 
 Entry = dict[str, str | int]
 
@@ -114,10 +114,8 @@ def _amounts(usage: Mapping[str, str]) -> dict[str, int]:
 
 
 def beyond(case: Case) -> list[str]:
-    """Return what a case asks for that is not built: strategies and feature gates, by name."""
-    policy = json.dumps(case["policy"])
-    strategies = [spec.name for spec in NOT_BUILT if json.dumps(spec.name) in policy]
-    return [*strategies, *(name for name in _gates(case) if name not in list(FeatureGate))]
+    """Return the feature gates of a case that there are not here."""
+    return [name for name in _gates(case) if name not in list(FeatureGate)]
 
 
 def _gates(case: Case) -> list[str]:

@@ -24,7 +24,13 @@ def decision(verdict: str, by: str) -> Decision:
 
 EVICTED = ("Strategy", "pod evicted from node-1 node by sigs.k8s.io/descheduler", False)
 FAILED = ("EvictionFailed", "pod eviction from node-1 node failed: told so", True)
-QUIET = {Answer.EVICTED, Answer.DRY_RUN, Answer.UNKNOWN}
+QUIET = {
+    Answer.EVICTED,
+    Answer.DRY_RUN,
+    Answer.OBSERVED,
+    Answer.BACKGROUND,
+    Answer.UNKNOWN,
+}
 
 
 @pytest.mark.parametrize("answer", sorted(Answer))

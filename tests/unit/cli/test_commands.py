@@ -20,7 +20,7 @@ from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.cli import program
 from reactive_descheduler.cli.exit_codes import ExitCode
 from reactive_descheduler.config.corrections import ALL, NONE, Correction
-from reactive_descheduler.strategies import IN_TREE, NOT_BUILT
+from reactive_descheduler.strategies import IN_TREE
 from tests.builders import make_pod, pod_view
 from tests.unit.cli.cli_reference import commands
 
@@ -83,9 +83,7 @@ def test_triggers_lists_every_subscription() -> None:
 def test_strategies_lists_all_in_order_of_urgency() -> None:
     done = CliRunner().invoke(program, ["strategies", "-o", "json"])
     found = json.loads(done.stdout)
-    built = [each["name"] for each in found if each["built"]]
-    assert built == [entry.spec.name for entry in IN_TREE]
-    assert {each["name"] for each in found if not each["built"]} == {s.name for s in NOT_BUILT}
+    assert [each["name"] for each in found] == [entry.spec.name for entry in IN_TREE]
     restarts = next(each for each in found if each["name"] == "RemovePodsHavingTooManyRestarts")
     defaults = {each["name"]: each["default"] for each in restarts["arguments"]}
     assert defaults["includingInitContainers"] == "false"

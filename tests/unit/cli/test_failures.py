@@ -96,14 +96,11 @@ WRONG = {
         "broken:5: profiles[0].plugins.deschedule.enabled",
         files={"broken": POLICY.replace("NodeTaints", "NodeTaint")},
     ),
-    "strategy that is not built": Wrong(
+    "strategy of the other phase": Wrong(
         "validate broken",
-        "HighNodeUtilization",
-        files={
-            "broken": POLICY.replace("deschedule:", "balance:").replace(
-                "RemovePodsViolatingNodeTaints", "HighNodeUtilization"
-            )
-        },
+        "RemoveDuplicates is no deschedule plugin",
+        "list it under balance",
+        files={"broken": POLICY.replace("RemovePodsViolatingNodeTaints", "RemoveDuplicates")},
     ),
     "empty dump": Wrong(
         "plan --policy-config-file policy --snapshot dump",

@@ -47,7 +47,6 @@ def plugins() -> Mapping[str, PluginSpec]:
         PluginSpec("Sweep", deschedule, SweepArguments),
         PluginSpec("Count", deschedule, CountArguments),
         PluginSpec("Level", balance, SweepArguments),
-        PluginSpec("Someday", balance, None),
     )
     return {spec.name: spec for spec in specs}
 

@@ -197,5 +197,7 @@ def test_an_unknown_name_is_refused_with_what_was_meant() -> None:
 
 def test_every_kind_is_documented() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    told = re.findall(r"^\| `(\w+)` \|", page.partition("## Warnings")[2].partition("\n## ")[0], re.MULTILINE)
+    told = re.findall(
+        r"^\| `(\w+)` \|", page.partition("## Warnings")[2].partition("\n## ")[0], re.MULTILINE
+    )
     assert told == [str(each) for each in Doubt]

@@ -373,7 +373,13 @@ def test_a_trial_that_was_not_sent_leaves_it_to_the_next() -> None:
     assert gate.refusal
 
 
-TELLS_NOTHING = {Answer.DRY_RUN, Answer.UNKNOWN, Answer.SERVER_ERROR, Answer.THROTTLED}
+TELLS_NOTHING = {
+    Answer.DRY_RUN,
+    Answer.OBSERVED,
+    Answer.UNKNOWN,
+    Answer.SERVER_ERROR,
+    Answer.THROTTLED,
+}
 
 
 @pytest.mark.parametrize("answer", sorted(ALL - {Answer.FORBIDDEN}))

@@ -103,6 +103,7 @@ def test_results_are_the_sentences_that_alerts_match() -> None:
     assert [result.value for result in Result] == [
         "success",
         "error",
+        "background",
         "maximum number of evicted pods per a descheduling cycle reached",
         "maximum number of evicted pods per node reached",
         "maximum number of evicted pods per namespace reached",

@@ -99,7 +99,6 @@ WRONG = {
     "strategy of the other phase": Wrong(
         "validate broken",
         "RemoveDuplicates is no deschedule plugin",
-        "list it under balance",
         files={"broken": POLICY.replace("RemovePodsViolatingNodeTaints", "RemoveDuplicates")},
     ),
     "empty dump": Wrong(

@@ -37,6 +37,30 @@ def evaluate(strategy: Strategy, view: ProfileView, key: Key, answer: Answer) ->
             return evaluated
 
 
+def still_offers(
+    strategy: Strategy, view: ProfileView, candidate: Candidate, answer: Answer
+) -> bool:
+    """Say whether the candidate is among what its key offers now, for the same cause.
+
+    It looks no further once the candidate has come, for a big key has hundreds: this runs right
+    before a request and does not give way.
+    """
+    generator = strategy.evaluate(view, candidate.key)
+    verdict: Verdict | None = None
+    while True:
+        try:
+            said = generator.send(verdict)
+        except StopIteration:
+            return False
+        verdict = None
+        if not isinstance(said, Candidate):
+            continue
+        if said.pod.uid == candidate.pod.uid:
+            return said.cause == candidate.cause
+        why = answer(said)
+        verdict = Verdict(taken=False, why=why) if isinstance(why, Rejection) else TAKEN
+
+
 def evaluate_in_steps(
     strategy: Strategy, view: ProfileView, key: Key, answer: Answer
 ) -> Generator[None, None, Evaluated]:

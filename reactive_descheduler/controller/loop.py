@@ -25,6 +25,7 @@ from reactive_descheduler.controller.evaluation import (
     Answer,
     evaluate,
     evaluate_in_steps,
+    still_offers,
 )
 from reactive_descheduler.controller.hold import HoldRule, held
 from reactive_descheduler.controller.parking import Evaluated, Parking
@@ -116,24 +117,18 @@ class ReconcileLoop:
     def still_offered(self, candidate: Candidate) -> bool:
         """Evaluate the candidate's key once more, right before its request.
 
-        What is gone or in flight counts as gone. It is answered "taken", for its permits are taken
-        already; the others are answered as when the key was evaluated, or one that was offered in
-        place of a rejected Pod never would be again. An exception means no.
+        What is gone or in flight counts as gone. Others are answered as when the key was evaluated,
+        or one that was offered in place of a rejected Pod never would be again. An exception means
+        no.
         """
-
-        def answer(other: Candidate) -> Rejection | None:
-            is_it = other.pod.uid == candidate.pod.uid
-            return None if is_it else self._dispatcher.reject(other)
-
+        key = candidate.key
         try:
-            evaluated = self._evaluate(candidate.key, answer)
+            return still_offers(
+                self._strategies[key[:2]], self._view(key), candidate, self._dispatcher.reject
+            )
         except Exception as error:
-            self._fail(candidate.key, error)
+            self._fail(key, error)
             return False
-        return any(
-            again.pod.uid == candidate.pod.uid and again.cause == candidate.cause
-            for again in evaluated.offered
-        )
 
     def reconcile(self, due: Due[Item]) -> None:
         """Deal with one item of the delay queue in one go."""

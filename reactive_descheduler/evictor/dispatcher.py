@@ -109,6 +109,8 @@ class Dispatcher:
         self._failed_gates: set[str] = set()
         self._stopping = False
         self._idle: deque[asyncio.Future[None]] = deque()
+        self._begun: deque[tuple[Queued, datetime]] = deque()
+        """Requests that neither gates nor observers were told of, and when they were picked."""
         self._missed = False
         self._more = False
         self._going_on = False
@@ -155,6 +157,7 @@ class Dispatcher:
 
     def on_change(self, change: Change) -> list[ClusterEvent]:
         """Hand a change to assumptions and gates; return what opened."""
+        self._tell_begun()
         now = self._clock.now()
         lost = self._assumed.on_change(change)
         if lost is not None:
@@ -187,6 +190,7 @@ class Dispatcher:
 
     def on_jump(self, by: timedelta) -> None:
         """The wall clock jumped: shift what was noted, and ask about every held candidate anew."""
+        self._tell_begun()
         self._assumed.on_jump(by)
         for gate in self._gates:
             gate.on_jump(by)
@@ -206,6 +210,13 @@ class Dispatcher:
 
     def next_request(self) -> Queued | None:
         """Return the candidate to send now, all permits taken; None if nothing may go."""
+        entry = self._pick()
+        self._tell_begun()
+        return entry
+
+    def _pick(self) -> Queued | None:
+        """Do the same, but leave it to `_tell_begun` to tell of it."""
+        self._tell_begun()
         now = self._clock.now()
         self._closed = self._who_closes(now)
         if self._closed is not None:
@@ -240,15 +251,25 @@ class Dispatcher:
                 else:
                     self._look_again(candidate.key)
                 continue
-            for gate in self._starting:
-                gate.sent(candidate, now)
             self._disagreements.sent(candidate.key)
             self._queue.start(entry)
             self._assumed.start(candidate.pod)
-            self._observer.sent(entry)
+            self._begun.append((entry, now))
             return entry
         self._more = True
         return None
+
+    def _tell_begun(self) -> None:
+        """Tell gates and observers of requests that have begun; before anything else is picked, a
+        change is taken in or an answer learnt, so that none of these finds them untold."""
+        while self._begun:
+            entry, now = self._begun.popleft()
+            for gate in self._starting:
+                try:
+                    gate.sent(entry.candidate, now)
+                except Exception as error:
+                    self._report(gate, error)
+            self._observer.sent(entry)
 
     async def run(self) -> None:
         """Send what may go, until `stop`; what is in flight then is awaited."""
@@ -258,6 +279,7 @@ class Dispatcher:
 
     def stop(self) -> None:
         """Send nothing more."""
+        self._tell_begun()
         self._stopping = True
         while self._idle:
             self._wake_one()
@@ -309,16 +331,20 @@ class Dispatcher:
             if self._going_on:
                 await self._wait()
                 continue
-            entry = self.next_request()
+            entry = self._pick()
             if entry is not None:
-                # While this one waits for its answer, another looks for more; but not before the
-                # request is written, which takes a turn of the loop.
-                asyncio.get_running_loop().call_soon(self._wake_one)
+                # The request is written in the loop's next turn; what can wait comes after that.
+                loop = asyncio.get_running_loop()
+                loop.call_soon(loop.call_soon, self._after_begun)
                 await self._send(entry)
             elif self._more:
                 await self._go_on()
             else:
                 await self._wait()
+
+    def _after_begun(self) -> None:
+        self._tell_begun()
+        self._wake_one()  # while one waits for its answer, another looks for more
 
     async def _go_on(self) -> None:
         """Look at the rest after the event loop had its turn; nobody else looks meanwhile."""
@@ -369,6 +395,7 @@ class Dispatcher:
 
     def finish(self, entry: Queued, outcome: EvictionOutcome) -> None:
         """Learn what the request of an entry from `next_request` came to."""
+        self._tell_begun()
         now = self._clock.now()
         self._queue.finish(entry)
         outcome = self._assumed.finish(outcome)

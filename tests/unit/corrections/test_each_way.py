@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from reactive_descheduler.api.errors import PolicyError
-from reactive_descheduler.app.booking import rooms_of
-from reactive_descheduler.app.pass_driver import Refusal, run_pass
-from reactive_descheduler.app.policy import in_tree_registry, pass_limits
+from reactive_descheduler.app.corrections_in_play import in_play
 from reactive_descheduler.app.snapshot import Manifest, snapshot_of
 from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corrections
 from reactive_descheduler.config.load import load_policy
-from reactive_descheduler.framework.cycle import CycleNodes
 from reactive_descheduler.strategies import PLUGINS
 from tests.builders import (
     make_budget,
@@ -28,102 +23,36 @@ from tests.builders import (
     make_volume,
     taint,
 )
+from tests.unit.corrections.one_pass import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    CLAIMING,
+    CORDONED,
+    DUPLICATES,
+    EVICT,
+    HARD_SPREAD,
+    HIGH,
+    LISTENING,
+    LOW,
+    NOW,
+    OTHER,
+    OVER_ZONES,
+    PLACE,
+    PREFERRED_B,
+    REFUSED,
+    RESTARTS,
+    SPREAD,
+    TAINTED,
+    TAINTS,
+    ZONED,
+    ZONES,
+    asked,
+    kept_away,
+    policy,
+)
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-TAINTS = "RemovePodsViolatingNodeTaints"
-RESTARTS = "RemovePodsHavingTooManyRestarts"
-AFFINITY = "RemovePodsViolatingNodeAffinity"
-DUPLICATES = "RemoveDuplicates"
-ANTI_AFFINITY = "RemovePodsViolatingInterPodAntiAffinity"
-SPREAD = "RemovePodsViolatingTopologySpreadConstraint"
-LOW = "LowNodeUtilization"
-HIGH = "HighNodeUtilization"
-
-
-def policy(
-    strategies: dict[str, dict[str, object] | None],
-    *,
-    evictor: dict[str, object] | None = None,
-    **extra: object,
-) -> dict[str, object]:
-    configured: list[dict[str, object]] = [
-        {"name": name, "args": args} for name, args in strategies.items() if args is not None
-    ]
-    if evictor is not None:
-        configured.append({"name": "DefaultEvictor", "args": evictor})
-    enabled: dict[str, list[str]] = {}
-    for name in strategies:
-        (phase,) = PLUGINS[name].extension_points
-        enabled.setdefault(phase, []).append(name)
-    profile = {
-        "name": "p",
-        "pluginConfig": configured,
-        "plugins": {phase: {"enabled": names} for phase, names in enabled.items()},
-    }
-    return {
-        "apiVersion": "descheduler/v1alpha2",
-        "kind": "DeschedulerPolicy",
-        "profiles": [profile],
-        **extra,
-    }
-
-
-TAINTED = make_node("n1", taints=[taint("gone")])
-CORDONED = make_node("n1", taints=[taint("node.kubernetes.io/unschedulable")], unschedulable=True)
-OTHER = make_node("n2")
-ZONED = {
-    "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
-            ]
-        }
-    }
-}
-PREFERRED_B: dict[str, object] = {
-    "nodeAffinity": {
-        "preferredDuringSchedulingIgnoredDuringExecution": [
-            {
-                "weight": 1,
-                "preference": {
-                    "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]
-                },
-            }
-        ]
-    }
-}
-
-
-def kept_away(app: str, **term: object) -> dict[str, object]:
-    """Return the affinity of a Pod that keeps Pods of an app off its node."""
-    full = {
-        "topologyKey": "kubernetes.io/hostname",
-        "labelSelector": {"matchLabels": {"app": app}},
-        **term,
-    }
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [full]}}
-
-
-PLACE = "topology.kubernetes.io/zone"
-CLAIMING = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-LISTENING = {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
-HARD_SPREAD = {
-    "maxSkew": 1,
-    "topologyKey": "kubernetes.io/hostname",
-    "whenUnsatisfiable": "DoNotSchedule",
-    "labelSelector": {"matchLabels": {"app": "web"}},
-}
 TESTED_ELSEWHERE = {Correction.EXIT_CODES}
 """What is no matter of a pass: the exit code of the command, in `unit/cli` and `daemon`."""
-ZONES = [make_node(f"{zone}1", labels={"zone": zone}) for zone in "abc"]
-OVER_ZONES = {
-    "topologyKey": "zone",
-    "maxSkew": 1,
-    "whenUnsatisfiable": "DoNotSchedule",
-    "labelSelector": {"matchLabels": {"app": "web"}},
-}
-EVICT = "descheduler.alpha.kubernetes.io/evict"
-REFUSED = "refused"
 
 
 class Case(NamedTuple):
@@ -592,61 +521,34 @@ CASES = (
 )
 
 
-def asked(case: Case, corrections: Corrections) -> list[str] | str:
-    """Return whom a full pass asks for."""
-    try:
-        loaded = load_policy(
-            json.dumps(case.policy), source="p.yaml", plugins=PLUGINS, corrections=corrections
-        )
-    except PolicyError:
-        return REFUSED
-    snapshot = snapshot_of(case.objects, source="objects")
-    nodes = {node.name: node for node in snapshot.lister.nodes()}
-    report = run_pass(
-        in_tree_registry().profiles(loaded, priority_classes={}),
-        store=snapshot.store,
-        nodes=CycleNodes(loaded.node_selector, nodes),
-        now=NOW,
-        limits=pass_limits(loaded),
-        ask=lambda _: None if case.granted else Refusal(429, "its budget is used up"),
-        one_offer=Correction.ONE_OFFER_PER_PASS in corrections,
-        rooms=rooms_of(loaded),
-    )
-    if case.granted:
-        return [each.pod.name for each in report.evicted]
-    return [each.candidate.pod.name for each in report.refused]
+def who(case: Case, corrections: Corrections) -> list[str] | str:
+    return asked(case.policy, case.objects, corrections, granted=case.granted)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_without_the_correction_it_is_as_upstream(case: Case) -> None:
-    assert asked(case, ALL - {case.correction}) == case.upstream
-    assert asked(case, NONE) == case.upstream
+    assert who(case, ALL - {case.correction}) == case.upstream
+    assert who(case, NONE) == case.upstream
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_with_the_correction_it_is_ours(case: Case) -> None:
-    assert asked(case, ALL) == case.ours
-    assert asked(case, frozenset({case.correction})) == case.ours
+    assert who(case, ALL) == case.ours
+    assert who(case, frozenset({case.correction})) == case.ours
 
 
-def test_room_is_promised_as_anti_affinity_reads_it() -> None:
-    """Each needs the other: upstream's own check sees nobody who is yet to come."""
-    replicas = [make_pod(f"p{n}", node=f"n{n}", affinity=kept_away("web")) for n in (1, 3)]
-    case = Case(
-        "",
-        Correction.BOOKING,
-        policy({TAINTS: {}}, evictor={"nodeFit": True}),
-        [TAINTED, make_node("n3", taints=[taint("gone")]), OTHER, *replicas],
-        upstream=["p1", "p3"],
-        ours=["p1"],
-        granted=True,
-    )
+OF_A_PASS = [
+    case
+    for case in CASES
+    if case.upstream != case.ours and REFUSED not in (case.upstream, case.ours)
+]
 
-    one_offer = Correction.ONE_OFFER_PER_PASS
-    for one in (Correction.BOOKING, Correction.NODE_FIT_ANTI_AFFINITY):
-        assert asked(case, frozenset({one, one_offer})) == case.upstream
-    both = frozenset({Correction.BOOKING, Correction.NODE_FIT_ANTI_AFFINITY, one_offer})
-    assert asked(case, both) == case.ours
+
+@pytest.mark.parametrize("case", OF_A_PASS, ids=[case.id for case in OF_A_PASS])
+def test_what_decides_is_taken_for_what_may_decide(case: Case) -> None:
+    """`plan --corrections diff` tries no others."""
+    loaded = load_policy(json.dumps(case.policy), source="p.yaml", plugins=PLUGINS)
+    assert case.correction in in_play(loaded, snapshot_of(case.objects, source="objects"))
 
 
 def test_every_correction_is_tested_and_documented() -> None:

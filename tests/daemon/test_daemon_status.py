@@ -12,7 +12,7 @@ from reactive_descheduler.sandbox.faults import Fault
 from reactive_descheduler.server.status import render
 from reactive_descheduler.strategies.pod_life_time import PodLifeTime
 from tests.builders import Manifest, make_budget, make_namespace, make_node, make_pod
-from tests.daemon.world import AT_ONCE, World, eventually, world
+from tests.daemon.world import AT_ONCE, TAINTS, World, eventually, world
 
 BOTH = """
 apiVersion: descheduler/v1alpha2
@@ -159,6 +159,13 @@ async def test_why_a_pod_stays_is_logged_when_it_is_news(logs: list[EventDict]) 
         await running.taint("node-1")
         await running.rest(1)
         assert [each["by"] for each in stays()] == ["FailedBarePods", "mirrorPod", "mirrorPod"]
+
+
+async def test_it_shows_which_corrections_are_in_force() -> None:
+    policy = TAINTS + AT_ONCE.replace("{", "{corrections: [missingPluginConfig, booking], ", 1)
+    async with world(policy) as running:
+        await running.live()
+        assert shown(running)["policy"]["corrections"] == ["booking", "missingPluginConfig"]
 
 
 async def test_names_are_spelt_in_one_way_and_times_can_be_understood() -> None:

@@ -27,7 +27,7 @@ from reactive_descheduler.controller.hold import HoldRule
 from reactive_descheduler.controller.loop import ReconcileLoop
 from reactive_descheduler.controller.parking import Parking
 from reactive_descheduler.evictor.assumed import Assumed
-from reactive_descheduler.evictor.background import BackgroundEvictions
+from reactive_descheduler.evictor.background import BackgroundEvictions, Ended
 from reactive_descheduler.evictor.causes import Causes
 from reactive_descheduler.evictor.dispatcher import Dispatcher, pool_size
 from reactive_descheduler.evictor.gates import ORDER
@@ -167,9 +167,12 @@ class Core:
         self.dispatcher.on_jump(by)
         self.bus.look_at_everything(low=True)
 
-    def end_promises(self) -> None:
-        """Let others have the room that was promised for too long."""
-        self.bus.wake(self.gates.booking.expire(self.clock.now()))
+    def end_waits(self) -> None:
+        """Wait no longer for replacements that were promised room too long ago, nor for evictions
+        in background that never showed."""
+        now = self.clock.now()
+        self.bus.wake(self.gates.booking.expire(now))
+        self.bus.wake(self.gates.background.expire(now))
 
     def confirm(self, uid: str) -> None:
         """A look-up told that a Pod assumed going is: assume it until the watch shows it too."""
@@ -229,7 +232,14 @@ def build_core(
     evictions = EvictionQueue(timer=lambda key, time: bus.look_at(HeldKey(key), time))
     hooks = Hooks(surroundings.hooks, metrics=surroundings.metrics, log=get_logger("hooks"))
     reporter = Reporter(hooks, surroundings.metrics, clock=clock, profile_names=names)
-    gates.background.ended = reporter.ended
+
+    def on_ended(ended: Ended) -> None:
+        reporter.ended(ended)
+        if ended.success:
+            # While it went on it counted besides the window; from now on it counts in it.
+            gates.limits.take(ended.candidate, clock.now())
+
+    gates.background.ended = on_ended
     worker = EvictionWorker(
         surroundings.client,
         WorkerSettings(

@@ -252,7 +252,7 @@ class Daemon:
                 ("resync", self._resync),
                 ("usage", self._measuring.run),
                 ("degraded", watchers.degraded),
-                ("promises", watchers.promises),
+                ("waits", watchers.waits),
                 ("policy", self._watch_policy),
             ):
                 tasks.start_soon(

@@ -20,7 +20,7 @@ log = get_logger("watchers")
 
 LOOK_UP_EVERY = 5.0
 """Seconds between looks for Pods that were assumed going for too long."""
-PROMISES_LOOK_EVERY = 1.0
+WAITS_LOOK_EVERY = 1.0
 CLOCK_LOOK_EVERY = 1.0
 CYCLE_LOOK_EVERY = 1.0
 DEGRADED_LOOK_EVERY = 5.0
@@ -117,12 +117,13 @@ class Watchers:
                 self._tell("StrategyDegraded", note, warning=True)
             told = degraded
 
-    async def promises(self) -> None:
-        """End the promises of room that were made too long ago."""
+    async def waits(self) -> None:
+        """End the promises of room that were made too long ago, and likewise evictions in
+        background."""
         while True:
-            await anyio.sleep(PROMISES_LOOK_EVERY)
+            await anyio.sleep(WAITS_LOOK_EVERY)
             if (core := self._core()) is not None:
-                core.end_promises()
+                core.end_waits()
 
     async def overdue(self) -> None:
         """Ask the API server about Pods that should be seen going and are not (design 5.2)."""

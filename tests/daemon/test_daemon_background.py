@@ -113,6 +113,26 @@ async def test_what_goes_on_counts_in_limits_until_it_ends() -> None:
         assert running.answers() == [("b", "evicted")]
 
 
+async def test_what_never_shows_frees_its_limits_after_ten_minutes() -> None:
+    async with running_on(machine("a"), make_pod("b", node="node-1"), policy=ONE_IN_ALL) as running:
+        await start(running)
+        await running.rest(590)
+        assert running.answers() == [("a", "background")]
+        await running.rest(20)
+        assert len(running.answers()) > 1
+
+
+async def test_its_end_counts_in_the_window_of_limits() -> None:
+    async with running_on(machine("a"), make_pod("b", node="node-1"), policy=ONE_IN_ALL) as running:
+        await start(running)
+        await mark(running, "")
+        await running.remove("a")
+        await running.rest(290)
+        assert running.answers() == [("a", "background")]
+        await running.rest(20)
+        assert [name for name, _ in running.answers()] == ["a", "b"]
+
+
 async def test_with_the_gate_off_it_is_a_webhook_that_says_no() -> None:
     async with running_on(machine("a"), gates=frozenset()) as running:
         await start(running)

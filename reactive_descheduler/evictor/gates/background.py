@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import ClassVar
 
@@ -12,7 +12,13 @@ from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.evictor.background import BackgroundEvictions, Ended
 from reactive_descheduler.framework.gate import OpenGate
 
-_ENDS = Action.POD_ANNOTATIONS | Action.POD_PHASE | Action.POD_GONE | Action.POD_DELETED
+_ENDS = (
+    Action.POD_ANNOTATIONS
+    | Action.POD_PHASE
+    | Action.POD_GONE
+    | Action.POD_DELETED
+    | Action.LIMIT_FREED
+)
 
 
 class BackgroundGate(OpenGate):
@@ -30,15 +36,12 @@ class BackgroundGate(OpenGate):
         if not self._enabled:
             return None
         going = self._evictions.of_pod(candidate.pod.uid)
-        if going is None or (going.until is not None and going.until <= now):
+        if going is None:
             return None
         wakes: tuple[Wake, *tuple[Wake, ...]] = (On(_ENDS, candidate.pod.ref),)
-        if going.until is not None:
+        if going.until is not None and now < going.until:
             wakes = (*wakes, At(going.until))
         return Held(self.NAME, "its eviction goes on in the background", wakes)
-
-    def take(self, candidate: Candidate, now: datetime, /) -> None:
-        self._expire(now)
 
     def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
         if outcome.answer is Answer.BACKGROUND:
@@ -65,6 +68,8 @@ class BackgroundGate(OpenGate):
     def on_jump(self, by: timedelta, /) -> None:
         self._evictions.on_jump(by)
 
-    def _expire(self, now: datetime) -> None:
+    def expire(self, now: datetime) -> Iterator[ClusterEvent]:
+        """Give up what never showed in time. Until that is called it holds and counts on."""
         for ended in self._evictions.expire(now):
             self.ended(ended)
+            yield ClusterEvent(Action.LIMIT_FREED, ended.candidate.pod.ref)

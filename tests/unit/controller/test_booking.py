@@ -96,11 +96,11 @@ def test_it_may_go_when_the_first_was_waited_for_long_enough() -> None:
     daemon.answer(entry, Answer.EVICTED)
 
     daemon.run.wait(299)
-    daemon.run.core.end_promises()
+    daemon.run.core.end_waits()
     daemon.run.rest()
     assert daemon.offered() == set()
     daemon.run.wait(1)
-    daemon.run.core.end_promises()
+    daemon.run.core.end_waits()
     daemon.run.rest()
 
     assert daemon.offered() == {"b"}

@@ -220,7 +220,10 @@ class Pacing(Arguments):
     ] = Percent(25)
     timeout: Annotated[
         Interval,
-        Field(description="A replica that is not Ready by then no longer holds its place."),
+        Field(
+            description="For how long the replacement of an evicted Pod is waited for: then room"
+            " that was promised to it is free, and strategies that balance go on."
+        ),
     ] = timedelta(minutes=5)
 
 

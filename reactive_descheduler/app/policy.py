@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS, Usage
+from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy, LoadedProfile
@@ -79,12 +79,6 @@ def needs_priority_classes(policy: LoadedPolicy) -> bool:
 def usage_sources(policy: LoadedPolicy) -> frozenset[str]:
     """Return the sources of measured usage that the policy configures."""
     return frozenset(provider.source for provider in policy.metrics_providers)
-
-
-def usage_for_pass(policy: LoadedPolicy) -> Usage | None:
-    """Return where to put what was measured for one pass; None if the policy names no source."""
-    sources = usage_sources(policy)
-    return Usage(sources, max_age=policy.reactive.usage.max_age) if sources else None
 
 
 class WantedUsage(NamedTuple):

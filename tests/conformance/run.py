@@ -19,7 +19,7 @@ from reactive_descheduler.app.pass_driver import PassReport, Refusal, run_pass
 from reactive_descheduler.app.policy import (
     in_tree_registry,
     pass_limits,
-    usage_for_pass,
+    usage_sources,
     wanted_usage,
 )
 from reactive_descheduler.app.snapshot import Manifest, snapshot_of
@@ -81,9 +81,10 @@ def cases(path: Path) -> Iterator[Case]:
 
 def usage_of(case: Case, policy: LoadedPolicy, now: datetime) -> Usage | None:
     """Return what the case says was measured, as of now; None if the policy names no source."""
-    usage = usage_for_pass(policy)
-    if usage is None:
+    sources = usage_sources(policy)
+    if not sources:
         return None
+    usage = Usage(sources, max_age=policy.reactive.usage.max_age)
 
     def sample(amounts: Mapping[str, int]) -> Sample:
         return Sample(amounts, sampled=now, received=now)

@@ -182,7 +182,7 @@ class Core:
     def resolve(self, uid: str, *, key: Key | None = None) -> None:
         """A look-up told that a Pod assumed going stays: assume no longer."""
         self.assumed.drop(uid)
-        self.dispatcher.wake(self.gates.replacements.stays(uid))
+        self.bus.wake(self.gates.replacements.stays(uid))
         self.bus.wake(self.gates.booking.stays(uid))
         self.dispatcher.wake(self.gates.lane.resolved(uid))
         if key is not None:
@@ -261,6 +261,7 @@ def build_core(
         revalidate=lambda candidate: loop.still_offered(candidate),
         look_again=lambda key: bus.look_again(key),
         look_later=lambda key, time: bus.look_at(key, time),
+        opened=lambda events: bus.wake(events),
         observer=reporter,
     )
 

@@ -68,7 +68,8 @@ class Dispatcher:
     """`revalidate`: evaluate a candidate's key anew, and say whether it is still offered.
 
     `look_again`: evaluate this key soon, since a gate rejected what it offers. `look_later`: not
-    before this time.
+    before this time. `opened`: what an answer let open; to be handed back to `wake`, and to whoever
+    else may wait for it.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Dispatcher:
         revalidate: Callable[[Candidate], bool],
         look_again: Callable[[Key], None],
         look_later: Callable[[Key, datetime], None],
+        opened: Callable[[Iterable[ClusterEvent]], None],
         observer: Observer,
     ) -> None:
         self._queue = queue
@@ -102,6 +104,7 @@ class Dispatcher:
         self._revalidate = revalidate
         self._look_again = look_again
         self._look_later = look_later
+        self._opened = opened
         self._disagreements = Disagreements()
         self._observer = observer
         self._in_flight = 0
@@ -405,7 +408,7 @@ class Dispatcher:
             for event in self._tell(gate, partial(gate.on_outcome, outcome, now))
         ]
         self._observer.answered(outcome)
-        self.wake(events)
+        self._opened(events)
         # What the answer means for the key is for a fresh evaluation to say: gone, held or again.
         self._look_again(entry.candidate.key)
 

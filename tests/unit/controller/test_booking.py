@@ -84,6 +84,8 @@ def test_it_may_not_go_when_that_replacement_took_the_room() -> None:
 def test_it_may_go_when_the_first_was_refused(answer: Answer) -> None:
     daemon = two_for_one_place()
     (entry,) = daemon.requests()
+    daemon.run.rest()
+    assert daemon.offered() == {"a"}
 
     daemon.answer(entry, answer)
 

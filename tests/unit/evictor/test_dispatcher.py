@@ -136,6 +136,7 @@ class Desk:
             revalidate=lambda of: of.pod.name not in self.fallen,
             look_again=self.looked_again.append,
             look_later=lambda key, _time: self.looked_again.append(key),
+            opened=lambda events: self.dispatcher.wake(events),
             observer=self.told,
         )
 

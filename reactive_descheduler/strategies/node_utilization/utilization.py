@@ -81,10 +81,17 @@ def _on_a_node(change: Change, _lister: Lister, _key: Key) -> bool:
     return any(isinstance(side, Pod) and bool(side.node_name) for side in sides)
 
 
+def _comes_to_life(change: Change, _lister: Lister, _key: Key) -> bool:
+    old, new = change.old, change.new
+    return isinstance(old, Pod) and isinstance(new, Pod) and new.active and not old.active
+
+
 EVENTS: tuple[Subscription, ...] = (
     Subscription(_CLASSES | Action.NODE_TAINTS | Action.NODE_OPAQUE, Scope.ALL),
     Subscription(Action.POD_BOUND, Scope.ALL),
     Subscription(_SUMS | _FIT, Scope.ALL, _on_a_node),
+    # Whether it counts; only a list after a gap shows a Pod that has come back to life.
+    Subscription(Action.POD_PHASE, Scope.ALL, _comes_to_life),
     # What volumes, and anti-affinity by labels of namespaces, say about a destination.
     Subscription(Action.CLAIM | Action.VOLUME | Action.NAMESPACE_LABELS, Scope.ALL),
     Subscription(Action.USAGE, Scope.ALL),

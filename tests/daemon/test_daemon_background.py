@@ -65,7 +65,7 @@ async def test_its_end_counts_as_an_eviction() -> None:
     async with running_on(machine("a")) as running:
         await start(running)
         await mark(running, "")
-        await running.rest(3600)  # in progress for as long as it takes
+        await running.rest(1200)  # in progress for as long as it takes
         assert running.answers() == [("a", "background")]
         await running.remove("a")
         await running.rest()

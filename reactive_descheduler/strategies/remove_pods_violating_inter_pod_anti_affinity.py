@@ -167,7 +167,9 @@ class RemovePodsViolatingInterPodAntiAffinity:
         for _ in conflicts.read(namespaces):
             yield Pause()
         found = conflicts.found()
+        yield Pause()
         self._note(view, conflicts, found)
+        yield Pause()
         order = [(self._rank(conflicts, each.pod), each.pod) for each in found]
         heapify(order)
         left: set[str] = set()

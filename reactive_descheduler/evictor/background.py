@@ -57,11 +57,6 @@ class BackgroundEvictions:
         self._of_pod: dict[str, Evacuation] = {}
         self._counts: Counter[tuple[str, ...]] = Counter()
 
-    def find(self, pods: Iterable[Pod], now: datetime) -> None:
-        """Take up what is in progress among these Pods: at a start, and in a dump."""
-        for pod in pods:
-            self.on_pod(pod, now)
-
     def count(self, key: tuple[str, ...]) -> int:
         """Return how many go on under a limit: `("total",)`, `("node", name)` and so on."""
         return self._counts[key]
@@ -77,7 +72,8 @@ class BackgroundEvictions:
             self._put(Evacuation(candidate.pod, candidate, now, shown))
 
     def on_pod(self, pod: Pod, now: datetime) -> Ended | None:
-        """Follow a Pod as it is now; return what ended by that."""
+        """Follow a Pod as it is now, also one that is in progress already; return what ended by
+        that."""
         known = self._of_pod.get(pod.uid)
         marked = REQUEST_EVICT_ONLY_ANNOTATION in pod.annotations
         in_progress = EVICTION_IN_PROGRESS_ANNOTATION in pod.annotations

@@ -160,7 +160,8 @@ def _run(case: Case, found: Answer) -> None:
     background = None
     if FeatureGate.EVICTIONS_IN_BACKGROUND in _gates(case):
         background = BackgroundEvictions()
-        background.find(snapshot.lister.pods(), now)
+        for pod in snapshot.lister.pods():
+            background.on_pod(pod, now)
     report = run_pass(
         profiles,
         store=snapshot.store,

@@ -45,10 +45,8 @@ def build(
     corrections: Corrections = ALL,
 ) -> Strategy:
     known = _BUILT[name]
-    model = known.spec.arguments
-    assert model is not None
     return known.strategy(
-        model.read({**(arguments or {})}),
+        known.spec.arguments.read({**(arguments or {})}),
         profile=0,
         corrections=corrections,
         evictor=DefaultEvictorArguments.read({**(evictor or {})}),

@@ -123,6 +123,9 @@ class ReconcileLoop:
         """
         key = candidate.key
         try:
+            hold = self._hold.check(self._strategies[key[:2]], key, self._clock.now())
+            if hold is not None and hold.by_others:
+                return False
             return still_offers(
                 self._strategies[key[:2]], self._view(key), candidate, self._dispatcher.reject
             )
@@ -244,10 +247,13 @@ class ReconcileLoop:
         raise AssertionError  # the last attempt ends by returning
 
     def _hold_of(self, key: Key) -> tuple[Rejection | None, Sequence[Candidate]]:
-        """Return what holds the key, and what it has offered before."""
-        rejection = self._hold.check(self._strategies[key[:2]], key, self._clock.now())
-        before = self._parking.get(key) if rejection is not None else None
-        return rejection, before.offered if before is not None else ()
+        """Return what holds the key, and what it has offered before and may go nevertheless."""
+        hold = self._hold.check(self._strategies[key[:2]], key, self._clock.now())
+        if hold is None:
+            return None, ()
+        before = self._parking.get(key)
+        offered = before.offered if before is not None and not hold.by_others else ()
+        return hold.rejection, offered
 
     def _view(self, key: Key) -> ProfileView:
         evictor = self._profiles[key.profile].evictor

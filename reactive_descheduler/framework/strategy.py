@@ -56,7 +56,8 @@ class Holds(Enum):
     """A Pod that it counts is in flight or terminating, or the replacement of one that was evicted
     is not bound yet."""
     OWN = "own"
-    """The same, for evictions only that the key asked for itself."""
+    """The same, for evictions only that the key asked for itself; what others evicted holds it
+    until the Pod is gone."""
 
 
 Narrow = Callable[[Change, Lister, Key], bool]

@@ -18,11 +18,12 @@ from reactive_descheduler.framework.strategy import (
     Holds,
     Phase,
     Scope,
+    Strategy,
     Subscription,
     View,
 )
 from tests.builders import Manifest, make_pod
-from tests.unit.controller.running import Open, Running, running
+from tests.unit.controller.running import Labelled, Open, Running, running
 from tests.unit.evictor.samples import NOW
 
 KEY = Key(0, "RemoveDuplicates", ("default",))
@@ -82,10 +83,12 @@ reactive: {settle: {default: 0s}, debounce: {quiet: 0s}, resync: 10h}
 """
 
 
-def level(*objects: Manifest, strategy: type[Level] = Level) -> Running:
+def level(
+    *objects: Manifest, strategy: type[Level] = Level, others: tuple[Strategy, ...] = ()
+) -> Running:
     def profiles() -> tuple[Profile, ...]:
-        profile = Profile(index=0, name="p", deschedule=(), balance=(strategy(),), evictor=Open())
-        return (profile,)
+        balance = (strategy(),)
+        return (Profile(index=0, name="p", deschedule=others, balance=balance, evictor=Open()),)
 
     return running(objects=objects, policy=POLICY, profiles=profiles)
 
@@ -211,3 +214,48 @@ def test_a_bare_pod_is_waited_for_only_until_it_is_gone() -> None:
         found.remove(manifest)
     found.wait(1)
     assert found.offered() == {"b"}
+
+
+def six_of_which_another_strategy_wants_one() -> list[Manifest]:
+    wrong = {"app": "web", "wrong": "yes"}
+    return [web("a", labels=wrong), *(web(name) for name in "bcdef")]
+
+
+def test_what_another_strategy_evicts_voids_what_a_key_has_offered() -> None:
+    found = level(*six_of_which_another_strategy_wants_one(), others=(Labelled(),))
+    assert found.offered() == {"a", "d", "e", "f"}
+    (entry,) = found.send()
+    assert entry.candidate.pod.name == "a"
+    found.answer(entry, Answer.EVICTED, status=201)
+    found.wait(1)
+    assert found.offered() == set()
+    found.remove(web("a"))
+    found.put(web("g", "node-2", age=-3))
+    found.wait(1)
+    # Five are left and one is there: two would level them, where three were offered before.
+    assert found.offered() == {"e", "f"}
+
+
+def test_what_others_delete_voids_what_a_key_has_offered() -> None:
+    found = level(*(web(name) for name in "abcdef"))
+    assert found.offered() == {"d", "e", "f"}
+    found.put(web("a", deleted=NOW + timedelta(seconds=30), version="2"))
+    found.wait(1)
+    assert found.send() == []
+    found.remove(web("a"))
+    found.put(web("g", "node-2", age=-3))
+    found.wait(1)
+    assert found.offered() == {"e", "f"}
+
+
+def test_a_victim_of_another_strategy_holds_those_that_weigh_nodes_until_it_is_gone() -> None:
+    objects = six_of_which_another_strategy_wants_one()
+    found = level(*objects, strategy=OwnLevel, others=(Labelled(),))
+    (entry,) = found.send()
+    found.answer(entry, Answer.EVICTED, status=201)
+    found.put(web("a", deleted=NOW + timedelta(seconds=30), version="2"))
+    found.wait(1)
+    assert found.offered() == set()
+    found.remove(web("a"))
+    found.wait(1)
+    assert found.offered() == {"e", "f"}

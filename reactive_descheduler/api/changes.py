@@ -92,6 +92,7 @@ class Action(Flag):
     """Deleted, or finished (Succeeded or Failed): what it held on its node is free."""
     POD_DELETED = auto()
     POD_OPAQUE = auto()
+    """Became readable or unreadable, or came or went as one that cannot be read."""
 
     NAMESPACE_LABELS = auto()
     """Namespace created, deleted or relabelled."""

@@ -14,7 +14,7 @@ from reactive_descheduler.api.pod import Pod, PodTemplate
 
 IndexFunction = Callable[[Pod], Collection[str]]
 """Returns the groups a Pod belongs to. What it reads must be among what the store compares before
-it leaves the indexes alone: node, template, being active, terminating."""
+it leaves the indexes alone: node, template, being active, terminating, readable."""
 
 
 def by_node(pod: Pod) -> Collection[str]:
@@ -33,6 +33,11 @@ def by_owner(pod: Pod) -> Collection[str]:
 def by_terminating(pod: Pod) -> Collection[str]:
     """By the namespace, of those that are on their way from a node."""
     return (pod.namespace,) if pod.deleted is not None and pod.active and pod.node_name else ()
+
+
+def by_unreadable(pod: Pod) -> Collection[str]:
+    """By the namespace, of those that cannot be read."""
+    return (pod.namespace,) if pod.opaque else ()
 
 
 def by_named_owner(pod: Pod) -> Collection[str]:

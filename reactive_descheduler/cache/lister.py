@@ -108,6 +108,10 @@ class Lister:
         """Return the active Pods of a namespace that are on their way from a node, by name."""
         return self._group(self._store.terminating_pods, namespace)
 
+    def unreadable(self, namespace: str) -> Sequence[Pod]:
+        """Return the Pods of a namespace that cannot be read, by name."""
+        return self._group(self._store.unreadable_pods, namespace)
+
     def owned_pods(self, owner_uid: str) -> Sequence[Pod]:
         """Return the Pods that have this owner among theirs, in any phase."""
         return self._group(self._store.pods_by_owner, owner_uid)

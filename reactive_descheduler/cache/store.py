@@ -23,6 +23,7 @@ from reactive_descheduler.cache.indexes import (
     by_node,
     by_owner,
     by_terminating,
+    by_unreadable,
 )
 from reactive_descheduler.cache.joined import JoinedNamespaces
 from reactive_descheduler.cache.placements import Placements
@@ -55,6 +56,7 @@ class Store:
         self.pods_by_named_owner = PodIndex(by_named_owner)
         self.pods_by_joint_owner = PodIndex(by_joint_owner)
         self.terminating_pods = PodIndex(by_terminating)
+        self.unreadable_pods = PodIndex(by_unreadable)
         self.apart = ApartIndex()
         self.joined = JoinedNamespaces()
         self.requests = NodeRequests()
@@ -159,6 +161,7 @@ class Store:
             self.pods_by_named_owner,
             self.pods_by_joint_owner,
             self.terminating_pods,
+            self.unreadable_pods,
         ):
             index.update(old, new)
         self.apart.update(old, new)
@@ -181,6 +184,7 @@ def _stands_alike(old: Pod, new: Pod) -> bool:
         and old.node_name == new.node_name
         and old.active == new.active
         and (old.deleted is None) == (new.deleted is None)
+        and bool(old.opaque) == bool(new.opaque)
     )
 
 

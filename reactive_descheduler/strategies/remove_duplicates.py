@@ -37,6 +37,7 @@ from reactive_descheduler.framework.strategy import (
     Subscription,
     View,
 )
+from reactive_descheduler.framework.uncounted import uncounted
 
 _T = TypeVar("_T")
 _Step = Generator[Candidate | Rejection | Pause, Verdict | None, _T]
@@ -239,8 +240,14 @@ class RemoveDuplicates:
         self, view: View, groups: Mapping[_OwnerKey, list[Pod]], key: Key | None
     ) -> Evaluation:
         """Count all, then offer owner key by owner key; with a key only its own Pods, each once."""
-        counted = []
+        counted, unknown = [], set[str]()
+        for namespace in dict.fromkeys(owner.namespace for owner in sorted(groups)):
+            if (refused := uncounted(view, self.NAME, namespace)) is not None:
+                unknown.add(namespace)
+                yield refused
         for owner, pods in sorted(groups.items()):
+            if owner.namespace in unknown:
+                continue
             on = yield from self._counted(view, pods)
             counted.append((owner, on))
         told: set[str] = set()

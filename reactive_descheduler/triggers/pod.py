@@ -97,7 +97,8 @@ def terminating(old: Pod | None, new: Pod | None) -> Action:
 
 
 def opaque(old: Pod | None, new: Pod | None) -> Action:
-    differ = old and new and old.opaque != new.opaque
+    """One that comes or goes unreadable counts too: to its namespace, not to itself."""
+    differ = (old.opaque if old else "") != (new.opaque if new else "")
     return Action.POD_OPAQUE if differ else Action(0)
 
 

@@ -18,6 +18,7 @@ from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, PodTemplate
 from reactive_descheduler.api.scheduling.spread import HARD, DomainCounts, Spread, selects, spreads
 from reactive_descheduler.framework.fitting import Fitting
+from reactive_descheduler.framework.uncounted import uncounted
 
 from .expected import Expected, Room
 from .survey import Step, Survey, by_domain, last_goes_first
@@ -56,6 +57,9 @@ def even_out(survey: Survey) -> Step[Stop]:
     """Take the constraints one after the other, and offer who has to go."""
     sizes = {spread: survey.counted(spread) for spread in survey.constraints}
     if not any(survey.is_uneven(spread, counted) for spread, counted in sizes.items()):
+        return Stop.NO
+    if (refused := uncounted(survey.view, NAME, survey.namespace)) is not None:
+        yield refused
         return Stop.NO
     lister = survey.view.lister
     hard = {

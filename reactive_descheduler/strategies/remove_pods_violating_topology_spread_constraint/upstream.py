@@ -12,6 +12,7 @@ from reactive_descheduler.api.eviction import Pause, Stop
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.scheduling.spread import DomainCounts, Spread
 from reactive_descheduler.framework.fitting import Fitting
+from reactive_descheduler.framework.uncounted import uncounted
 
 from .survey import Step, Survey, by_domain, last_goes_first
 from .wakes import ANY_NODE
@@ -31,6 +32,11 @@ def choose(survey: Survey) -> Step[Chosen]:
     for spread in survey.constraints:
         counted = survey.counted(spread)
         if survey.is_uneven(spread, counted) and survey.is_carried(spread):
+            if (
+                refused := uncounted(survey.view, survey.key.strategy, survey.namespace)
+            ) is not None:
+                yield refused
+                break
             survey.view.note(On(ANY_NODE, None))
             reason = f"Pods are uneven over {spread.topology_key}"
             for pod in _victims(survey, spread, counted):

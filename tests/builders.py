@@ -224,10 +224,12 @@ def make_claim(
     version: str = "1",
     storage_class: str | None = "standard",
     volume: str = "",
+    deleted: Time | None = None,
 ) -> Manifest:
     """Return a PersistentVolumeClaim; `storage_class=None` leaves the class out, `volume` names
     what it is bound to."""
     metadata = _metadata(name, namespace, f"uid-{namespace}-{name}", version, None)
+    _put_times(metadata, deletionTimestamp=deleted)
     spec: Manifest = {} if storage_class is None else {"storageClassName": storage_class}
     _put_filled(spec, volumeName=volume)
     return {

@@ -126,6 +126,7 @@ def claim(found: wire.WireClaim) -> PersistentVolumeClaim:
         resource_version=meta.resource_version or "",
         storage_class=spec.storage_class_name or "",
         volume=spec.volume_name or "",
+        deleted=meta.deletion_timestamp is not None,
     )
 
 

@@ -64,6 +64,8 @@ class PersistentVolumeClaim(msgspec.Struct, frozen=True, gc=False, kw_only=True)
     storage_class: str = ""
     volume: str = ""
     """Name of the PersistentVolume that it is bound to; empty as long as it is not."""
+    deleted: bool = False
+    """`metadata.deletionTimestamp` is set: it goes once no Pod uses it, and no new one may."""
     opaque: str = ""
 
     @property

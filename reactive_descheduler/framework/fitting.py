@@ -15,7 +15,7 @@ from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, Shape, kin, shape
 from reactive_descheduler.api.scheduling.anti_affinity import ANY_NAMESPACE, neighbours
 from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules, misfit
-from reactive_descheduler.api.scheduling.spread import HARD, spreads
+from reactive_descheduler.api.scheduling.spread import HARD, hard_keys, spreads
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.corrections import Correction, Corrections
 
@@ -152,7 +152,7 @@ class Fitting:
             or lister.has_promise(pod.uid)
             or (rules.host_ports and bool(template.host_ports))
             or (rules.volumes and bool(template.claims))
-            or (rules.spread and bool(spreads(template, HARD)))
+            or (rules.spread and bool(hard_keys(template)))
         )
 
     def _find(

@@ -15,8 +15,8 @@ def binding(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
     return Action.CLAIM
 
 
-def _read(claim: PersistentVolumeClaim) -> tuple[str, str, str]:
-    return (claim.storage_class, claim.volume, claim.opaque)
+def _read(claim: PersistentVolumeClaim) -> tuple[str, str, bool, str]:
+    return (claim.storage_class, claim.volume, claim.deleted, claim.opaque)
 
 
 EXTRACTORS: tuple[

@@ -139,9 +139,11 @@ def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
         return namespace.labels if namespace is not None else None
 
     for other in dict.fromkeys(_looked_at(of, occupancy)):
-        keys = _keys(of, other, labels_of)
-        pods = (*occupancy.placed_pods(other), *occupancy.promised_of(other)) if keys else ()
-        yield from ((key, pod) for pod in pods for key in keys)
+        # Of the incoming Pod's own terms the scheduler also asks whether they would choose a
+        # namespace without labels, and if so looks into all (seen with 1.36).
+        own = {*_keys(of, other, labels_of), *_keys(of, other, _without_labels)}
+        pods = (*occupancy.placed_pods(other), *occupancy.promised_of(other)) if own else ()
+        yield from ((key, pod) for pod in pods for key in sorted(own))
     owners = (*occupancy.kept_apart(of.namespace), *occupancy.promised_apart(of.namespace))
     for owner in dict.fromkeys(owners):
         try:
@@ -150,6 +152,10 @@ def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
             continue  # the API server lets none in
         pods = (*occupancy.apart_pods(owner), *occupancy.promised_of(owner)) if keys else ()
         yield from ((key, pod) for pod in pods for key in keys)
+
+
+def _without_labels(_: str) -> Mapping[str, str]:
+    return {}
 
 
 def _looked_at(of: Kin, occupancy: Occupancy) -> Iterator[Kin]:

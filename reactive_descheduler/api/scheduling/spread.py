@@ -147,14 +147,15 @@ def spread_misfit(
     If the occupancy does not count it anyway, it makes no difference. Whoever is promised room
     counts as being there.
     """
+    for key in hard_keys(pod.template):
+        if key not in node.labels:
+            return f"the node has no label {key}"
     for spread in spreads(pod.template, HARD):
-        value = node.labels.get(spread.topology_key)
-        if value is None:
-            return f"the node has no label {spread.topology_key}"
+        value = node.labels[spread.topology_key]
         counted = _expected(spread, pod, occupancy)
         here, least = counted.counts.get(value, 0), counted.least
-        if least is None:
-            continue
+        if least is None or not spread.selector.requirements:
+            continue  # for the scheduler an empty selector counts nobody
         left = _left(spread, counted, pod.namespace, occupancy, leaving)
         if left is not None:
             here -= left == value
@@ -242,6 +243,14 @@ def selects(spread: Spread, template: PodTemplate) -> bool:
     """Say whether the constraint counts Pods of this template, given that their namespace is the
     same."""
     return spread.selector.matches(template.labels)
+
+
+@lru_cache(maxsize=20_000)
+def hard_keys(template: PodTemplate) -> tuple[str, ...]:
+    """Return the labels that a node must carry for a template's hard constraints, in their order:
+    also for those that count nothing."""
+    hard = (each for each in template.spread_constraints if each.when_unsatisfiable == HARD)
+    return tuple(dict.fromkeys(each.topology_key for each in hard))
 
 
 @lru_cache(maxsize=20_000)

@@ -25,6 +25,8 @@ def volume_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
         claim = occupancy.claim(pod.namespace, name)
         if claim is None or claim.opaque:
             return f"claim {name} is not known"
+        if claim.deleted:
+            return f"claim {name} is being deleted"
         if not claim.volume:
             continue
         volume = occupancy.volume(claim.volume)

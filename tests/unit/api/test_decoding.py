@@ -419,6 +419,8 @@ def test_surroundings_are_read_whole() -> None:
 def test_volumes_are_read_with_what_says_from_where_they_can_be_reached() -> None:
     assert claim_view(make_claim(volume="disk")).volume == "disk"
     assert claim_view(make_claim()).volume == ""
+    assert claim_view(make_claim(deleted="2026-01-01T00:00:00Z")).deleted
+    assert not claim_view(make_claim()).deleted
     zone = {"key": "zone", "operator": "In", "values": ["a"]}
     labels = {"topology.kubernetes.io/zone": "a__b", "app": "db"}
     volume = volume_view(make_volume(labels=labels, terms=[{"matchExpressions": [zone]}]))

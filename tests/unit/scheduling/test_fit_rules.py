@@ -70,6 +70,7 @@ OTHER_SPACE = [
     make_namespace("default", labels={"team": "blue"}),
 ]
 RED = {"matchLabels": {"team": "red"}}
+NOT_BLUE = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["blue"]}]}
 PORT = {"containerPort": 1, "hostPort": 80}
 CONSTRAINT = {
     "maxSkew": 1,
@@ -132,6 +133,27 @@ def claiming(*claims: str) -> list[Manifest]:
             [*OTHER_SPACE, db("n1")],
             None,
             id="namespace-selector-leaves-out-its-own",
+        ),
+        pytest.param(
+            APART,
+            mover(affinity=apart(term("db", HOST, namespaceSelector=NOT_BLUE))),
+            [*OTHER_SPACE, db("n1")],
+            "default/db",
+            id="negative-namespace-selector-looks-everywhere-as-the-scheduler-does",
+        ),
+        pytest.param(
+            APART,
+            mover(),
+            [
+                *OTHER_SPACE,
+                db(
+                    "n1",
+                    namespace="other",
+                    affinity=apart(term("web", HOST, namespaceSelector=NOT_BLUE)),
+                ),
+            ],
+            None,
+            id="but-not-one-of-theirs",
         ),
         pytest.param(
             APART,
@@ -337,6 +359,13 @@ def claiming(*claims: str) -> list[Manifest]:
             [make_claim(volume="disk")],
             "volume disk",
             id="volume-is-not-there",
+        ),
+        pytest.param(
+            VOLUMES,
+            mover(volumes=claiming("data")),
+            [make_claim(volume="disk", deleted="2026-01-01T00:00:00Z"), make_volume()],
+            "claim data is being deleted",
+            id="claim-is-being-deleted",
         ),
         pytest.param(
             UPSTREAM, mover(volumes=claiming("data")), [], None, id="upstream-reads-no-volumes"

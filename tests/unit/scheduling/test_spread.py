@@ -140,6 +140,24 @@ CASES = (
         make_pod(spread=[rule(labelSelector=None)]),
         {"a1": True},
     ),
+    Case(
+        "but-even-so-a-node-needs-the-label",
+        [*zoned("a"), make_node("bare")],
+        make_pod(spread=[rule(labelSelector=None)]),
+        {"a1": True, "bare": False},
+    ),
+    Case(
+        "an-empty-selector-counts-nobody-either",
+        [*zoned("a", "b"), make_node("bare"), *standing(a=5)],
+        make_pod(spread=[rule(labelSelector={}, minDomains=3)]),
+        {"a1": True, "bare": False},
+    ),
+    Case(
+        "unless-label-keys-narrow-it",
+        [*zoned("a", "b"), *standing(a=5)],
+        make_pod(spread=[rule(labelSelector={}, matchLabelKeys=["app"])]),
+        {"a1": False},
+    ),
 )
 
 

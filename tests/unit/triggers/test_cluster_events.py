@@ -218,6 +218,12 @@ def test_object_that_becomes_unreadable_is_seen(
         pytest.param(
             make_claim(storage_class=None), make_claim(), Action.CLAIM, id="claim-got-its-class"
         ),
+        pytest.param(
+            make_claim(),
+            make_claim(deleted="2026-01-01T00:00:00Z"),
+            Action.CLAIM,
+            id="claim-is-being-deleted",
+        ),
         pytest.param(make_claim(), make_claim(version="2"), Action(0), id="claim"),
         pytest.param(None, make_priority_class(), Action(0), id="priority-class"),
     ],

@@ -91,9 +91,14 @@ class HoldRule:
                     yield pod, until
 
 
-def held(rejection: Rejection, evaluated: Evaluated, before: Iterable[Candidate]) -> Evaluated:
-    """Return what a held key comes to: of what it offered before, what it still offers."""
-    known = {(each.pod.uid, each.cause) for each in before}
+def held(hold: Hold, evaluated: Evaluated, before: Iterable[Candidate]) -> Evaluated:
+    """Return what a held key comes to: of what it offers now, what it has offered before.
+
+    A key that wants no more than that is not held at all, whatever is on its way.
+    """
+    known = set() if hold.by_others else {(each.pod.uid, each.cause) for each in before}
     kept = tuple(each for each in evaluated.offered if (each.pod.uid, each.cause) in known)
-    wakes = dict.fromkeys((*evaluated.wakes, *rejection.wakes))
-    return Evaluated(kept, (rejection,), tuple(wakes))
+    if len(kept) == len(evaluated.offered):
+        return evaluated
+    wakes = dict.fromkeys((*evaluated.wakes, *hold.rejection.wakes))
+    return Evaluated(kept, (hold.rejection,), tuple(wakes))

@@ -108,11 +108,7 @@ class ReconcileLoop:
 
     def evaluate(self, key: Key) -> Evaluated:
         """Say what the key comes to now. Changes nothing; the gates are asked, not taken."""
-        rejection, before = self._hold_of(key)
-        if rejection is not None and not before:
-            return held(rejection, Evaluated(), ())
-        evaluated = self._evaluate(key, self._dispatcher.reject)
-        return evaluated if rejection is None else held(rejection, evaluated, before)
+        return self._held(key, self._evaluate(key, self._dispatcher.reject))
 
     def still_offered(self, candidate: Candidate) -> bool:
         """Evaluate the candidate's key once more, right before its request.
@@ -226,9 +222,6 @@ class ReconcileLoop:
         """
         strategy = self._strategies[key[:2]]
         for attempt in range(_ATTEMPTS):
-            rejection, before = self._hold_of(key)
-            if rejection is not None and not before:
-                return held(rejection, Evaluated(), ()), 0
             view = self._view(key)
             version = view.version
             steps = evaluate_in_steps(strategy, view, key, self._dispatcher.reject)
@@ -237,23 +230,22 @@ class ReconcileLoop:
                     next(steps)
                 except StopIteration as ended:
                     evaluated: Evaluated = ended.value
-                    if rejection is not None:
-                        evaluated = held(rejection, evaluated, before)
-                    return evaluated, view.looked_at
+                    return self._held(key, evaluated), view.looked_at
                 if attempt < _ATTEMPTS - 1:
                     yield
                     if view.version != version:
                         break
         raise AssertionError  # the last attempt ends by returning
 
-    def _hold_of(self, key: Key) -> tuple[Rejection | None, Sequence[Candidate]]:
-        """Return what holds the key, and what it has offered before and may go nevertheless."""
+    def _held(self, key: Key, evaluated: Evaluated) -> Evaluated:
+        """Let what is on its way keep the key from offering more than it did."""
+        if not evaluated.offered:
+            return evaluated
         hold = self._hold.check(self._strategies[key[:2]], key, self._clock.now())
         if hold is None:
-            return None, ()
+            return evaluated
         before = self._parking.get(key)
-        offered = before.offered if before is not None and not hold.by_others else ()
-        return hold.rejection, offered
+        return held(hold, evaluated, before.offered if before is not None else ())
 
     def _view(self, key: Key) -> ProfileView:
         evictor = self._profiles[key.profile].evictor

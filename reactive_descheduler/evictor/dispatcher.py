@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import anyio
 import structlog
 
-from reactive_descheduler.api.changes import At, Change, ClusterEvent, Key
+from reactive_descheduler.api.changes import At, Change, ClusterEvent, Key, Never
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
 from reactive_descheduler.evictor.assumed import Assumed
 from reactive_descheduler.evictor.disagreements import Disagreements
@@ -38,6 +38,8 @@ _LOOKS, _SLICE = 200, 0.005
 """Candidates that are looked at in one go, and seconds: thousands may be held, in a thousand
 namespaces, and the loop must breathe."""
 
+
+_VOID = "evaluation"
 
 _GATE_FAILED_WAIT = timedelta(seconds=30)
 
@@ -232,6 +234,12 @@ class Dispatcher:
             if entry is None:
                 return None
             candidate = entry.candidate
+            if self._disagreements.is_void(candidate.key):
+                # Its next evaluation, which is under way, offers it anew or not at all.
+                self._queue.hold(
+                    entry, Held(_VOID, "its key is evaluated anew", (Never(candidate.pod.uid),))
+                )
+                continue
             why = self.check(candidate)
             if isinstance(why, Held):
                 self._observer.held(entry, why)

@@ -49,3 +49,15 @@ def test_keys_are_told_apart() -> None:
     found = Disagreements()
     waits(found, 5)
     assert found.dropped(OTHER, NOW) == timedelta(0)
+
+
+def test_after_many_drops_of_one_evaluation_the_rest_waits_for_the_next() -> None:
+    found = Disagreements()
+    void = []
+    for _ in range(9):
+        void.append(found.is_void(KEY))
+        found.dropped(KEY, NOW)
+    assert void == [False] * 8 + [True]
+    assert not found.is_void(OTHER)
+    found.evaluated(KEY)
+    assert not found.is_void(KEY)

@@ -215,6 +215,22 @@ def test_a_verdict_that_fell_gives_every_permit_back() -> None:
     assert desk.looked_again == [candidate(pod("a")).key]
 
 
+def test_what_is_left_of_a_key_that_offers_nothing_more_waits_for_its_evaluation() -> None:
+    desk = Desk()
+    names = [f"pod-{number:02}" for number in range(50)]
+    key = candidate(pod("a")).key
+    of_one = [candidate(pod(name))._replace(key=key) for name in names]
+    desk.dispatcher.offer(key, of_one, urgency=0, change_seen=NOW)
+    desk.fallen.update(names)
+
+    assert desk.next() is None
+    assert desk.told.log == [("dropped", name) for name in names[:8]]
+    assert desk.queue.statistics().held == 42
+    desk.fallen.clear()
+    desk.dispatcher.offer(key, of_one[40:], urgency=0, change_seen=NOW)
+    assert [desk.next() for _ in range(11)] == [*names[40:], None]
+
+
 def test_nothing_waits_holding_a_permit() -> None:
     desk = Desk()
     desk.gates[0].says["a"] = Held("gate", "wait", (At(later(5)),))

@@ -46,6 +46,7 @@ class Condition(msgspec.Struct):
     type: str
     status: str
     reason: str = ""
+    message: str = ""
 
 
 class PodSpec(msgspec.Struct, rename="camel"):

@@ -36,10 +36,17 @@ NODES_WITHIN = 30.0
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def binaries() -> None:
+    """For tests that need those of the control plane."""
     if missing := missing_binaries():
         why = "./scripts/control-plane build" if shutil.which("go") else "Go is not installed"
         pytest.skip(f"no control plane, {', '.join(missing)} not built: {why}")
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    binaries: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
     directory, kubeconfig = tmp_path_factory.mktemp("control-plane"), given()
     with joined(kubeconfig, directory) if kubeconfig else running(directory) as plane:
         _add_nodes(plane)

@@ -90,7 +90,7 @@ def evaluate_in_steps(
             rejected.append(said)
         elif isinstance(said, Pause):
             yield
-    noted = dict.fromkeys(view.noted)
+    noted = dict(view.noted)
     for rejection in rejected:
         noted.update(dict.fromkeys(rejection.wakes))
     return Evaluated(tuple(offered), tuple(rejected), tuple(noted))

@@ -41,5 +41,10 @@ class EvictorFilter(Protocol):
 
     def filter(self, pod: Pod, reading: Reading, /) -> Rejection | None: ...
     def pre_eviction(self, pod: Pod, reading: Reading, /) -> Rejection | None: ...
-    def depends(self, pod: Pod, reading: Reading, refused: Rejection | None, /) -> Iterable[On]:
-        """Return what could end the passes before `refused`, what a step just said; None: all."""
+    def depends(
+        self, pod: Pod, reading: Reading, refused: Rejection | None, /, *, placed: bool
+    ) -> Iterable[On]:
+        """Return what could end the passes before `refused`, what a step just said; None: all.
+
+        `placed`: of both steps, not of the first alone.
+        """

@@ -47,7 +47,7 @@ class ProfileView:
         self._nodes = nodes
         self._now = now
         self._usage = usage
-        self.noted: list[Wake] = []
+        self.noted: dict[Wake, None] = {}
         self.looked_at = 0
         """How many times a filter was asked about a Pod."""
 
@@ -74,19 +74,19 @@ class ProfileView:
 
     def filter(self, pod: Pod, /) -> Rejection | None:
         self.looked_at += 1
-        rejection = self._evictor.filter(pod, self._reading)
-        return self._noted(rejection, pod) if rejection is not None else None
+        return self._noted(self._evictor.filter(pod, self._reading), pod, placed=False)
 
     def pre_eviction(self, pod: Pod, /) -> Rejection | None:
-        return self._noted(self._evictor.pre_eviction(pod, self._reading), pod)
+        return self._noted(self._evictor.pre_eviction(pod, self._reading), pod, placed=True)
 
     def note(self, *wakes: On | At) -> None:
-        self.noted.extend(wakes)
+        self.noted.update(dict.fromkeys(wakes))
 
-    def _noted(self, rejection: Rejection | None, pod: Pod) -> Rejection | None:
-        """Take up what could end the verdict: of a refusal also what would have another filter
-        refuse first, since the reason is told."""
+    def _noted(self, rejection: Rejection | None, pod: Pod, *, placed: bool) -> Rejection | None:
+        """Take up what could end the verdict of a step: of a refusal also what would have another
+        filter refuse first, since the reason is told."""
         if rejection is not None:
-            self.noted.extend(rejection.wakes)
-        self.noted.extend(self._evictor.depends(pod, self._reading, rejection))
+            self.noted.update(dict.fromkeys(rejection.wakes))
+        depends = self._evictor.depends(pod, self._reading, rejection, placed=placed)
+        self.noted.update(dict.fromkeys(depends))
         return rejection

@@ -145,10 +145,12 @@ class _DefaultEvictor:
     def pre_eviction(self, pod: Pod, reading: Reading, /) -> Rejection | None:
         return _first(self._placed, pod, reading)
 
-    def depends(self, pod: Pod, reading: Reading, refused: Rejection | None, /) -> Iterable[On]:
+    def depends(
+        self, pod: Pod, reading: Reading, refused: Rejection | None, /, *, placed: bool
+    ) -> Iterable[On]:
         """Return what could end the passes that stand before a refusal, or all of them."""
         liftable = () if self._lifts(pod) else self._liftable
-        for each in (*self._immovable, *liftable, *self._placed):
+        for each in (*self._immovable, *liftable, *(self._placed if placed else ())):
             if refused is not None and refused.by == each.NAME:
                 return
             if not isinstance(each, PodFilter):  # its answer can end by nothing but the Pod

@@ -60,7 +60,9 @@ class Open:
     def pre_eviction(self, pod: Pod, reading: Reading, /) -> None:
         return None
 
-    def depends(self, pod: Pod, reading: Reading, refused: Rejection | None, /) -> Iterable[On]:
+    def depends(
+        self, pod: Pod, reading: Reading, refused: Rejection | None, /, *, placed: bool
+    ) -> Iterable[On]:
         return ()
 
 

@@ -40,6 +40,7 @@ from tests.unit.evictor.samples import NOW, candidate, later, pod
 
 NO = Verdict(taken=False)
 DEPENDS = On(Action.BUDGET_SELECTION, ("Namespace", "", "default"))
+PLACED = On(Action.NODE_REMOVED, ("Node", "", "n1"))
 
 
 class Guard:
@@ -56,8 +57,10 @@ class Guard:
         wake = On(Action.NODE_ADDED, None)
         return Rejection("last", "no", (wake,), of.ref) if of.name == self.refuses_last else None
 
-    def depends(self, of: Pod, reading: Reading, refused: Rejection | None, /) -> Sequence[On]:
-        return (DEPENDS,)
+    def depends(
+        self, of: Pod, reading: Reading, refused: Rejection | None, /, *, placed: bool
+    ) -> Sequence[On]:
+        return (DEPENDS, PLACED) if placed else (DEPENDS,)
 
 
 class Scripted:
@@ -231,20 +234,20 @@ def test_whatever_a_filter_refuses_is_noted_for_the_key_also_where_it_only_count
     assert looking.pre_eviction(pod("b")) is not None
 
     # With each what would let another filter refuse first: the reason that is told would change.
-    assert looking.noted == [
+    assert list(looking.noted) == [
         On(Action.POD_LABELS, pod("a").ref),
         DEPENDS,
         On(Action.NODE_ADDED, None),
-        DEPENDS,
+        PLACED,
     ]
     assert looking.looked_at == 2
 
 
-def test_what_could_end_a_pass_is_noted_once_every_filter_passed() -> None:
+def test_what_could_end_a_pass_is_noted_step_by_step() -> None:
     looking = view()
     looking.filter(pod("a"))
-    assert looking.noted == []
+    assert list(looking.noted) == [DEPENDS]
     looking.pre_eviction(pod("a"))
     looking.note(On(Action.NODE_TAINTS, None))
 
-    assert looking.noted == [DEPENDS, On(Action.NODE_TAINTS, None)]
+    assert list(looking.noted) == [DEPENDS, PLACED, On(Action.NODE_TAINTS, None)]

@@ -56,7 +56,7 @@ def ask(asked: EvictorFilter, lister: Lister, now: datetime = NOW) -> Rejection 
 def depends(asked: EvictorFilter, lister: Lister) -> list[On]:
     pod = lister.pod_named("default", "p")
     assert pod is not None
-    return list(asked.depends(pod, Reading(lister, NOW), ask(asked, lister)))
+    return list(asked.depends(pod, Reading(lister, NOW), ask(asked, lister), placed=True))
 
 
 def by(rejection: Rejection | None) -> str | None:

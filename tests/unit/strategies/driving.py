@@ -84,12 +84,13 @@ def evaluate(strategy: Strategy, seen: ProfileView, *unit: str) -> Said:
 def drive(
     evaluation: Evaluation, seen: ProfileView, answer: Callable[[Candidate], Verdict]
 ) -> Said:
-    said = Said([], [], seen.noted)
+    said = Said([], [], [])
     verdict: Verdict | None = None
     while True:
         try:
             item = evaluation.send(verdict)
         except StopIteration:
+            said.wakes.extend(seen.noted)
             return said
         verdict = None
         if isinstance(item, Candidate):

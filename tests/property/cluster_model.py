@@ -1,9 +1,10 @@
 """A small cluster whose objects change at random, and random policies over it.
 
-Alphabets are small, so that things collide: four nodes, eight places for Pods in two namespaces,
+Alphabets are small, so that things collide: three nodes, seven places for Pods in two namespaces,
 few labels and taints. An event changes one field of one object and makes the object if it is not
 there, so that every event does something. Fields that the API server never lets change (priority,
-volumes, what asks for a node) are chosen when the object is made.
+volumes, what asks for a node) are chosen when the object is made. Pods also come as a crowd, all
+alike and on one node, or hardly any balance strategy would have anything to do.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from hypothesis import strategies as st
@@ -37,7 +39,11 @@ from tests.builders import (
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NODES = ("n1", "n2", "n3")
 NAMESPACES = ("x", "y")
-PODS = tuple((namespace, f"p{number}") for namespace in NAMESPACES for number in range(1, 4))
+PODS = tuple(
+    (namespace, f"p{number}")
+    for namespace, most in zip(NAMESPACES, (4, 3), strict=True)
+    for number in range(1, most + 1)
+)
 BUDGETS = tuple((namespace, f"b{number}") for namespace in NAMESPACES for number in (1, 2))
 CLAIMS = tuple((namespace, "data") for namespace in NAMESPACES)
 
@@ -138,6 +144,19 @@ SHAPES: tuple[Fields, ...] = (
     {"host_port": 8080},
 )
 """What a Pod never changes; `cpu` may be resized all the same."""
+CROWD_SHAPES: tuple[Fields, ...] = (
+    {},
+    {},
+    {"affinity": _anti("web")},
+    {"affinity": _anti("web", ["x", "y"])},
+    {"affinity": _prefers_b},
+    {"spread": (_spread("zone"),)},
+    {"spread": (_spread("kubernetes.io/hostname"),)},
+    {"spread": (_spread("zone"),), "owners": ("b",)},
+    {"phase": "Failed"},
+    {"phase": "Failed", "state": {"terminated": {"reason": "Error", "exitCode": 1}}},
+)
+"""What is wrong when many of one shape are on one node."""
 
 _TAINTS = (
     (),
@@ -154,7 +173,7 @@ _NODE_CHANGES: tuple[tuple[str, object], ...] = (
     *(("labels", labels) for labels in ({}, {"zone": "a"}, {"zone": "b"}, {"tier": "spare"})),
     *(("unschedulable", flag) for flag in (False, False, True)),
     *(("ready", flag) for flag in (True, True, True, False)),
-    *(("room", room) for room in (("4", "110"), ("1", "4"), ("4", "1"), ("4", "2"))),
+    *(("room", room) for room in (("6", "110"), ("1", "4"), ("6", "2"), ("6", "6"))),
     *(("opaque", flag) for flag in (False, False, False, True)),
     (HEARTBEAT, None),
     (GONE, None),
@@ -169,7 +188,7 @@ _STATES: tuple[Manifest, ...] = (
 )
 _POD_CHANGES: tuple[tuple[str, object], ...] = (
     *(("node", node) for node in NODES for _ in range(4)),
-    *(("phase", phase) for phase in ("Running", "Pending", "Running", "Failed", "Succeeded")),
+    *(("phase", phase) for phase in ("Running", "Failed", "Running", "Pending", "Failed", "Succeeded")),
     *(("labels", labels) for labels in ({"app": "web"}, {"app": "db"}, {})),
     *(
         ("annotations", annotations)
@@ -243,14 +262,15 @@ def _events(kind: str, names: Iterable[Name], changes: Sequence[tuple[str, objec
     return [Event(kind, name, *change) for name in names for change in changes]
 
 
+_OLD = timedelta(hours=1)
 _NODE_EVENTS = _events("Node", [("", name) for name in NODES], _NODE_CHANGES)
 _POD_EVENTS = _events("Pod", PODS, _POD_CHANGES)
 _ARRIVALS = [
-    Event("Pod", name, "made", {**shape, "node": node, "age": timedelta(seconds=age)})
+    Event("Pod", name, "made", {**shape, "node": node, "age": age})
     for shape in (*SHAPES[:6], *SHAPES)
     for name in PODS
     for node in (*NODES, *NODES, "")
-    for age in (3600, 0)
+    for age in (_OLD, timedelta())
 ]
 _OTHER_EVENTS = [
     *_events("Namespace", [("", name) for name in NAMESPACES], _NAMESPACE_CHANGES),
@@ -259,17 +279,29 @@ _OTHER_EVENTS = [
     *_events("PersistentVolume", [("", "disk")], _VOLUME_CHANGES),
 ]
 
+_CROWDS = [
+    [Event("Pod", name, "made", {**shape, "node": node, "age": _OLD}) for name in names]
+    for shape in (*CROWD_SHAPES, *CROWD_SHAPES, *SHAPES)
+    for node in (*NODES, "n2")
+    for names in (PODS[:4], PODS[:3], PODS[1:3], PODS[4:], PODS[3:6])
+]
+
 # One draw an event: drawing is what costs most.
 events = st.sampled_from((*_POD_EVENTS * 4, *_NODE_EVENTS * 20, *_ARRIVALS, *_OTHER_EVENTS * 3))
 bindings = st.sampled_from(_events("Pod", PODS, [("node", name) for name in NODES]))
-pod_arrivals = st.sampled_from(_ARRIVALS)
-
-Start = tuple[list[Event], list[tuple[Event, Event]]]
-some_cluster: st.SearchStrategy[Start] = st.tuples(
-    st.lists(st.sampled_from(_NODE_EVENTS), max_size=6),
-    st.lists(st.tuples(pod_arrivals, st.sampled_from(_POD_EVENTS)), min_size=3, max_size=8),
+crowds = st.sampled_from(_CROWDS)
+_happenings = st.lists(events, min_size=1, max_size=8)
+happenings: st.SearchStrategy[list[Event]] = st.one_of(
+    _happenings, _happenings, _happenings, _happenings, crowds
 )
-"""What happens to four plain nodes before the start, and Pods with one change each."""
+
+Start = tuple[list[Event], list[list[Event]], list[tuple[Event, Event]]]
+some_cluster: st.SearchStrategy[Start] = st.tuples(
+    st.lists(st.sampled_from(_NODE_EVENTS), max_size=4),
+    st.lists(crowds, min_size=1, max_size=3),
+    st.lists(st.tuples(st.sampled_from(_ARRIVALS), st.sampled_from(_POD_EVENTS)), max_size=4),
+)
+"""What happens to three plain nodes before the start, who comes, and Pods with one change each."""
 
 
 class Cluster:
@@ -283,14 +315,14 @@ class Cluster:
 
     def begin(self, start: Start) -> None:
         """Fill the cluster and send the first lists."""
-        on_nodes, pods = start
+        on_nodes, coming, changed = start
         nodes = [
             Event("Node", ("", name), field, value)
             for name, zone, taints in zip(NODES, "aab", (_TAINTS[1], (), ()), strict=True)
             for field, value in (("labels", {"zone": zone}), ("taints", taints))
         ]
         spaces = [Event("Namespace", ("", name), "labels", {"team": "red"}) for name in NAMESPACES]
-        for event in (*nodes, *spaces, *on_nodes, *(each for pair in pods for each in pair)):
+        for event in (*nodes, *spaces, *on_nodes, *chain(*coming, *changed)):
             self._make_true(event)
         for kind in _MAKERS:
             self.relist(kind)
@@ -382,7 +414,7 @@ def _pod(name: Name, fields: Fields) -> Manifest:
         version=str(fields["version"]),
         restarts=fields.get("restarts", 4),
         owners=owners,
-        requests={"cpu": fields["cpu"]} if fields.get("cpu") else {},
+        requests={"cpu": cpu} if (cpu := fields.get("cpu", "1")) else {},
         volumes=volumes,
         conditions=conditions if status else (),
         deleted=deleted_at if deleted else None,
@@ -397,7 +429,7 @@ def _pod(name: Name, fields: Fields) -> Manifest:
 
 
 def _node(name: Name, fields: Fields) -> Manifest:
-    cpu, pods = fields.get("room", ("4", "2"))
+    cpu, pods = fields.get("room", ("6", "6"))
     made = make_node(
         name[1],
         version=str(fields["version"]),
@@ -452,9 +484,7 @@ def _claim(name: Name, fields: Fields) -> Manifest:
 
 
 def _volume(name: Name, fields: Fields) -> Manifest:
-    made = make_volume(
-        name[1], version=str(fields["version"]), **_taken(fields, "labels", "terms")
-    )
+    made = make_volume(name[1], version=str(fields["version"]), **_taken(fields, "labels", "terms"))
     return made | {"spec": 1} if fields.get("opaque") else made
 
 
@@ -546,7 +576,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[Manifest]] = {
     ),
     "RemoveFailedPods": _some(
         **_COMMON,
-        minPodLifetimeSeconds=(0, 10, 600),
+        minPodLifetimeSeconds=(..., 10, 600),
         reasons=(..., ..., ["Error"], ["NodeLost", "OOMKilled"]),
         exitCodes=(..., ..., [1], [137]),
         excludeOwnerKinds=(..., ..., ["DaemonSet"]),
@@ -585,14 +615,13 @@ ARGUMENTS: dict[str, st.SearchStrategy[Manifest]] = {
         ),
     ),
     "HighNodeUtilization": _some(
-        thresholds=({"cpu": 30}, {"pods": 50}, {"cpu": 60, "pods": 60}),
-        numberOfNodes=(..., ..., 1),
+        thresholds=({"cpu": 40}, {"pods": 40}, {"cpu": 20}, {"cpu": 40, "pods": 60}),
+        numberOfNodes=(..., ..., ..., 1),
         evictableNamespaces=(..., ..., {"exclude": ["x"]}),
         evictionModes=(..., ["OnlyThresholdingResources"]),
     ),
 }
 BALANCE = frozenset(name for name, spec in PLUGINS.items() if "balance" in spec.extension_points)
-BUILT = tuple(name for name in ARGUMENTS if PLUGINS[name].arguments is not None)
 _DEFAULTS = ("PodsWithLocalStorage", "SystemCriticalPods", "FailedBarePods", "DaemonSetPods")
 _EVICTOR = st.builds(
     lambda some, disabled, extra: {
@@ -630,7 +659,7 @@ _EVICTOR = st.builds(
 
 @st.composite
 def _profiles(draw: st.DrawFn) -> Manifest:
-    names = draw(st.lists(st.sampled_from(BUILT), unique=True, min_size=3))
+    names = draw(st.lists(st.sampled_from(tuple(ARGUMENTS)), unique=True, min_size=3))
     configured = [{"name": name, "args": draw(ARGUMENTS[name])} for name in names]
     return {
         "name": "some",

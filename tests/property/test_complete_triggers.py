@@ -20,7 +20,15 @@ from hypothesis.stateful import (
 
 from reactive_descheduler.controller import bus
 from reactive_descheduler.controller.parking import Evaluated
-from tests.property.cluster_model import SECONDS, Event, Start, events, policies, some_cluster
+from tests.property.cluster_model import (
+    SECONDS,
+    Event,
+    Start,
+    events,
+    happenings,
+    policies,
+    some_cluster,
+)
 from tests.property.running_core import RunningCore, verdict_of
 
 
@@ -35,7 +43,7 @@ def _short_slices() -> Iterator[None]:
 Move = tuple[Any, ...]
 _changes = st.tuples(
     st.just("change"),
-    st.lists(events, min_size=1, max_size=8),
+    happenings,
     st.integers(0, 4),
     st.integers(0, 3),
 )
@@ -105,7 +113,7 @@ class WholePasses(RuleBasedStateMachine):
         self.run.cluster.begin(start)
         self.compare()
 
-    @rule(happening=st.lists(events, min_size=1, max_size=8), seconds=st.sampled_from((0, 7)))
+    @rule(happening=happenings, seconds=st.sampled_from((0, 7)))
     def change(self, happening: list[Event], seconds: float) -> None:
         for event in happening:
             self.run.cluster.tell(event)

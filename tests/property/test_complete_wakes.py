@@ -33,6 +33,7 @@ from tests.property.cluster_model import (
     Start,
     bindings,
     events,
+    happenings,
     policies,
     some_cluster,
 )
@@ -75,7 +76,7 @@ Move = tuple[Any, ...]
 _requests = st.integers(0, 3)
 _changes = st.tuples(
     st.just("change"),
-    st.lists(events, min_size=1, max_size=8),
+    happenings,
     st.integers(0, 4),
     _requests,
 )

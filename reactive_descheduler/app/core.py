@@ -168,9 +168,10 @@ class Core:
         self.bus.look_at_everything(low=True)
 
     def end_waits(self) -> None:
-        """Wait no longer for replacements that were promised room too long ago, nor for evictions
-        in background that never showed."""
+        """Wait no longer for replacements that should have come long ago, or were promised room,
+        nor for evictions in background that never showed."""
         now = self.clock.now()
+        self.gates.replacements.expire(now)
         self.bus.wake(self.gates.booking.expire(now))
         self.bus.wake(self.gates.background.expire(now))
 

@@ -51,11 +51,14 @@ class ReplacementsGate(OpenGate):
 
     def awaited(self, now: datetime) -> Iterator[Awaited]:
         """Yield what is under way, the oldest first, from the start of the request on."""
-        for each in tuple(self._awaited.values()):
-            if each.until <= now:
-                self._drop(each.candidate.pod.uid)
-            else:
-                yield each
+        self.expire(now)
+        yield from tuple(self._awaited.values())
+
+    def expire(self, now: datetime) -> None:
+        """Forget what was waited for long enough: only keys of balance strategies ask, and there
+        may be none."""
+        for uid in [uid for uid, each in self._awaited.items() if each.until <= now]:
+            self._drop(uid)
 
     def take(self, candidate: Candidate, now: datetime, /) -> None:
         each = Awaited(candidate, now, self.timeout)

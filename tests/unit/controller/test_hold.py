@@ -259,3 +259,15 @@ def test_a_victim_of_another_strategy_holds_those_that_weigh_nodes_until_it_is_g
     found.remove(web("a"))
     found.wait(1)
     assert found.offered() == {"e", "f"}
+
+
+def test_what_never_comes_back_is_forgotten_where_no_balance_strategy_asks() -> None:
+    wrong = web("a", labels={"wrong": "yes"})
+    found = running(Labelled(), objects=[wrong])
+    (entry,) = found.send()
+    found.answer(entry, Answer.EVICTED, status=201)
+    found.remove(wrong)
+    found.clock.advance(301)
+    found.core.end_waits()
+    found.clock.advance(-301)  # asking at a later time would forget it as well
+    assert list(found.core.gates.replacements.awaited(found.clock.now())) == []

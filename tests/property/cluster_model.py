@@ -188,7 +188,10 @@ _STATES: tuple[Manifest, ...] = (
 )
 _POD_CHANGES: tuple[tuple[str, object], ...] = (
     *(("node", node) for node in NODES for _ in range(4)),
-    *(("phase", phase) for phase in ("Running", "Failed", "Running", "Pending", "Failed", "Succeeded")),
+    *(
+        ("phase", phase)
+        for phase in ("Running", "Failed", "Running", "Pending", "Failed", "Succeeded")
+    ),
     *(("labels", labels) for labels in ({"app": "web"}, {"app": "db"}, {})),
     *(
         ("annotations", annotations)

@@ -87,7 +87,10 @@ def _amount(quantity: str | float) -> int:
             return int(quantity[:-1])
         if quantity[-2:] == "Ki" and quantity[:-2].isdecimal():
             return int(quantity[:-2]) * _KIBI
-    return parse_quantity(quantity)
+    amount = parse_quantity(quantity)
+    if amount < 0:
+        raise ValueError(f"{quantity} is less than nothing")
+    return amount
 
 
 _window = lru_cache(maxsize=1024)(parse_duration)

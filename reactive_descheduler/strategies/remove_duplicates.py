@@ -22,6 +22,7 @@ from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Rejection
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, PodTemplate
 from reactive_descheduler.api.scheduling.fit import slots
+from reactive_descheduler.api.scheduling.spread import hard_keys
 from reactive_descheduler.cache.indexes import owner_names
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.args import Arguments, Listed, Namespaces
@@ -333,7 +334,7 @@ class RemoveDuplicates:
         if node.name == pod.node_name or self._fitting.misfit(pod, node, view.lister):
             return 0
         template = pod.template
-        near = template.anti_affinity or template.spread_constraints
+        near = template.anti_affinity or hard_keys(template)
         if near or template.host_ports or template.claims:
             return 1
         return slots(pod, node, view.lister)

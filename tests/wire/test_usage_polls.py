@@ -223,6 +223,9 @@ ITEM = {
         pytest.param(ITEM | {"timestamp": "2026-01-01T00:00:00"}, False, id="no time zone"),
         pytest.param(ITEM | {"window": "long"}, False, id="no duration"),
         pytest.param(ITEM | {"metadata": {}}, False, id="no name"),
+        pytest.param(
+            ITEM | {"usage": {"cpu": "-100m", "memory": "1Gi"}}, False, id="less than nothing"
+        ),
         pytest.param("text", False, id="no object"),
     ],
 )

@@ -320,6 +320,22 @@ def test_no_more_go_than_nodes_with_fewer_have_room_for(
 
 
 @pytest.mark.parametrize(
+    ("when", "gone"), [("ScheduleAnyway", 4), ("DoNotSchedule", 2)], ids=["soft", "hard"]
+)
+def test_a_node_takes_one_more_only_where_a_hard_constraint_counts_them(
+    when: str, gone: int
+) -> None:
+    constraint = {
+        "maxSkew": 9,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    objects = [*with_room(9, 9, 9), *placed({"n1": 6}, spread=[constraint])]
+    assert len(run(NAME, {}, *objects, corrections=ROOM).candidates) == gone
+
+
+@pytest.mark.parametrize(
     ("corrections", "gone"),
     [
         pytest.param(NONE, ["d"], id="none"),

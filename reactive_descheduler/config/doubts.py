@@ -102,11 +102,11 @@ def _fights(policy: LoadedPolicy) -> Iterator[Doubtful]:
     if high is None:
         return
     if LOW in places:
-        message = f"it packs what {LOW} spreads: Pods may be moved to and fro"
+        message = f"it packs what {LOW} spreads: Pods may be moved back and forth"
         yield Doubtful(Doubt.UTILIZATION_FIGHT, high, message, "enable only one of the two")
     for name in SPREADING:
         if name in places:
-            message = f"it packs what {name} spreads: Pods may be moved to and fro"
+            message = f"it packs what {name} spreads: Pods may be moved back and forth"
             yield Doubtful(Doubt.PACKING_FIGHT, high, message, "enable only one of the two")
 
 

@@ -250,11 +250,7 @@ class Dispatcher:
                 self._queue.drop(entry)
                 self._look_again(candidate.key)
                 continue
-            for gate in self._gates:
-                gate.take(candidate, now)
-            if not self._revalidate(candidate):
-                for gate in self._gates:
-                    gate.give_back(candidate, now)
+            if not self._permitted(candidate, now):
                 self._observer.dropped(entry)
                 self._queue.drop(entry)
                 if wait := self._disagreements.dropped(candidate.key, now):
@@ -269,6 +265,20 @@ class Dispatcher:
             return entry
         self._more = True
         return None
+
+    def _permitted(self, candidate: Candidate, now: datetime) -> bool:
+        """Take all permits and check the candidate once more; if it falls, give them back."""
+        if candidate.pod.uid in self._assumed.pods:
+            # Another key has asked for it. Gates keep permits by Pod, so to take and give back
+            # here would free those of the request that is in flight.
+            return False
+        for gate in self._gates:
+            gate.take(candidate, now)
+        if self._revalidate(candidate):
+            return True
+        for gate in self._gates:
+            gate.give_back(candidate, now)
+        return False
 
     def _tell_begun(self) -> None:
         """Tell gates and observers of requests that have begun; before anything else is picked, a

@@ -215,6 +215,27 @@ def test_a_verdict_that_fell_gives_every_permit_back() -> None:
     assert desk.looked_again == [candidate(pod("a")).key]
 
 
+class ByPod(Gate):
+    """Keeps one permit for a Pod, as gates do that keep them by UID."""
+
+    def give_back(self, of: Candidate, now: datetime, /) -> None:
+        self.taken = [name for name in self.taken if name != of.pod.name]
+
+
+def test_another_key_that_wants_a_pod_in_flight_does_not_free_its_permits() -> None:
+    gate = ByPod()
+    desk = Desk(gates=[gate])
+    desk.start("a")
+    desk.fallen.add("a")  # in flight it counts as gone
+    other = candidate(pod("a"), key=Key(1, "Other", ("x",)))
+    desk.dispatcher.offer(other.key, [other], urgency=0, change_seen=None)
+
+    assert desk.next() is None
+    assert gate.taken == ["a"]
+    assert desk.told.log == [("sent", "a"), ("dropped", "a")]
+    assert desk.looked_again == [other.key]
+
+
 def test_what_is_left_of_a_key_that_offers_nothing_more_waits_for_its_evaluation() -> None:
     desk = Desk()
     names = [f"pod-{number:02}" for number in range(50)]

@@ -225,10 +225,10 @@ class ByPod(Gate):
 def test_another_key_that_wants_a_pod_in_flight_does_not_free_its_permits() -> None:
     gate = ByPod()
     desk = Desk(gates=[gate])
+    other = candidate(pod("a"), key=Key(1, "Other", ("x",)))
+    desk.dispatcher.offer(other.key, [other], urgency=9, change_seen=None)
     desk.start("a")
     desk.fallen.add("a")  # in flight it counts as gone
-    other = candidate(pod("a"), key=Key(1, "Other", ("x",)))
-    desk.dispatcher.offer(other.key, [other], urgency=0, change_seen=None)
 
     assert desk.next() is None
     assert gate.taken == ["a"]

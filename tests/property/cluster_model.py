@@ -47,8 +47,11 @@ PODS = tuple(
 BUDGETS = tuple((namespace, f"b{number}") for namespace in NAMESPACES for number in (1, 2))
 CLAIMS = tuple((namespace, "data") for namespace in NAMESPACES)
 
-GONE, RENEWED, REPLACED, HEARTBEAT = "gone", "renewed", "replaced", "heartbeat"
-"""Deleted; deleted and back under the same name; the same, but not bound yet; nothing changed."""
+GONE, RENEWED, REPLACED, FRESH = "gone", "renewed", "replaced", "fresh"
+"""Deleted; deleted and back under the same name; the same, but not bound yet; the same, and nothing
+has happened to it yet."""
+HEARTBEAT = "heartbeat"
+"""Nothing changed."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _EVICT = "descheduler.alpha.kubernetes.io/evict"
@@ -370,12 +373,16 @@ class Cluster:
             fields = dict(event.value)
             fields["uid"] = f"u{self._version}"
             fields["created"] = self._clock.now() - fields.pop("age", timedelta())
-        elif event.field in (RENEWED, REPLACED):
+        elif event.field in (RENEWED, REPLACED, FRESH):
             fields |= {"uid": f"u{self._version}", "created": self._clock.now()}
             for field in ("deleted", "opaque", "started", "phase", "restarts", "state"):
                 fields.pop(field, None)
-            if event.field == REPLACED:
+            if event.field != RENEWED:
                 fields["node"] = ""
+            if event.field == FRESH:
+                for field in ("init_restarts", "reason", "condition", "ready"):
+                    fields.pop(field, None)
+                fields["restarts"] = 0
         elif event.field == "node" and fields.get("node"):
             pass  # bound once and for all
         elif event.field in ("deleted", "started", "condition"):
@@ -661,8 +668,9 @@ _EVICTOR = st.builds(
 
 
 @st.composite
-def _profiles(draw: st.DrawFn) -> Manifest:
-    names = draw(st.lists(st.sampled_from(tuple(ARGUMENTS)), unique=True, min_size=3))
+def _profiles(draw: st.DrawFn, alone: str | None) -> Manifest:
+    several = st.lists(st.sampled_from(tuple(ARGUMENTS)), unique=True, min_size=3)
+    names = draw(several) if alone is None else [alone]
     configured = [{"name": name, "args": draw(ARGUMENTS[name])} for name in names]
     return {
         "name": "some",
@@ -675,11 +683,17 @@ def _profiles(draw: st.DrawFn) -> Manifest:
 
 
 @st.composite
-def policies(draw: st.DrawFn, *, acting: bool) -> str:
-    """Draw a policy file."""
+def policies(
+    draw: st.DrawFn,
+    *,
+    acting: bool,
+    corrections: Sequence[str] = ("all", "none"),
+    alone: str | None = None,
+) -> str:
+    """Draw a policy file. `alone`: the only strategy."""
     reactive: Manifest = draw(
         _some(
-            corrections=("all", "none"),
+            corrections=corrections,
             debounce=({"quiet": "0s", "maxWait": "0s"}, {"quiet": "100ms", "maxWait": "1s"}),
         )
     )
@@ -706,7 +720,7 @@ def policies(draw: st.DrawFn, *, acting: bool) -> str:
         {
             "apiVersion": "descheduler/v1alpha2",
             "kind": "DeschedulerPolicy",
-            "profiles": draw(st.lists(_profiles(), min_size=1, max_size=2)),
+            "profiles": draw(st.lists(_profiles(alone), min_size=1, max_size=1 if alone else 2)),
             "reactive": reactive,
             **limits,
             **draw(_some(nodeSelector=(..., ..., ..., "zone", "zone=a"))),

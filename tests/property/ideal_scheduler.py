@@ -1,0 +1,189 @@
+"""Where an ideal scheduler puts the replacements of evicted Pods.
+
+On a node that node fit accepts with all corrections, that the strategy counted as an improvement,
+and from which no strategy of the policy would take it away at once. If there is none, on no node.
+What a balance strategy counts as an improvement is said here anew, from its reason and arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import cast
+
+from reactive_descheduler.api.eviction import Candidate
+from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.quantity import NANOS
+from reactive_descheduler.api.scheduling.fit import misfit
+from reactive_descheduler.api.scheduling.spread import Spread, selects, spreads
+from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.config.args import Arguments
+from reactive_descheduler.config.corrections import ALL
+from reactive_descheduler.framework.fitting import fit_rules
+from reactive_descheduler.framework.pod_strategy import PodStrategy
+from reactive_descheduler.strategies.node_utilization import (
+    HighNodeUtilizationArguments,
+    LowNodeUtilizationArguments,
+)
+from reactive_descheduler.strategies.remove_pods_violating_topology_spread_constraint import (
+    TopologySpreadArguments,
+)
+from tests.property.cluster_model import FRESH, Event, Name
+from tests.property.running_core import RunningCore
+
+_RULES = fit_rules(ALL)
+
+
+class IdealScheduler:
+    """Made before a pass, for some strategies count nodes as they are then."""
+
+    def __init__(self, run: RunningCore, random: Random) -> None:
+        self._run = run
+        self._random = random
+        self._lister = run.core.lister
+        self._before = {
+            node.name: {name: _share(name, node, self._lister) for name in ("cpu", "pods")}
+            for node in self._lister.nodes()
+        }
+
+    def replace(self, victims: Sequence[Candidate]) -> set[str]:
+        """Delete the victims, then place those that come in their place; return those UIDs."""
+        came = [each for each in victims if self._renew(each.pod)]
+        placed = set()
+        for candidate in came:
+            uid = self._place(candidate)
+            if uid is not None:
+                placed.add(uid)
+        return placed
+
+    def _renew(self, pod: Pod) -> bool:
+        """Delete a Pod; say whether another comes, which is not bound yet."""
+        owners = pod.template.owners
+        comes = any(owner.kind == "ReplicaSet" for owner in owners)
+        self._run.cluster.tell(Event("Pod", _name(pod), FRESH if comes else "gone"))
+        return comes
+
+    def _place(self, candidate: Candidate) -> str | None:
+        for node in self._in_order():
+            pod = self._lister.pod_named(*_name(candidate.pod))
+            assert pod is not None
+            if not self._takes(node, pod) or not self._improves(candidate, pod, node):
+                continue
+            self._run.cluster.tell(Event("Pod", _name(pod), "node", node.name))
+            if not self._is_wanted_gone(pod.uid):
+                return pod.uid
+            self._run.cluster.tell(Event("Pod", _name(pod), FRESH))
+        return None
+
+    def _in_order(self) -> list[Node]:
+        """Shuffle the nodes; under HighNodeUtilization the fuller come first, as it needs it."""
+        nodes = list(self._lister.nodes())
+        self._random.shuffle(nodes)
+        if any(strategy.NAME == "HighNodeUtilization" for _, strategy in self._run.strategies):
+            nodes.sort(key=lambda node: -_share("pods", node, self._lister))
+        return nodes
+
+    def _takes(self, node: Node, pod: Pod) -> bool:
+        return node.ready and misfit(pod, node, self._lister, _RULES) is None
+
+    def _is_wanted_gone(self, uid: str) -> bool:
+        return any(
+            found.pod.uid == uid
+            for profile, strategy in self._run.strategies
+            for key in strategy.keys_of(self._run.core.live)
+            if not isinstance(strategy, PodStrategy) or key.unit == (uid,)
+            for found in self._run.evaluated(profile, strategy, key).offered
+        )
+
+    def _improves(self, candidate: Candidate, pod: Pod, node: Node) -> bool:
+        arguments = self._arguments(candidate)
+        match candidate.key.strategy:
+            case "RemoveDuplicates":
+                return self._is_spread(candidate, pod, node)
+            case "RemovePodsViolatingTopologySpreadConstraint":
+                kinds = cast(TopologySpreadArguments, arguments).kinds
+                return all(
+                    self._stays_even(spread, pod, node) for spread in self._spreads(pod, kinds)
+                )
+            case "LowNodeUtilization":
+                return self._is_relief(cast(LowNodeUtilizationArguments, arguments), pod, node)
+            case "HighNodeUtilization":
+                low = cast(HighNodeUtilizationArguments, arguments).thresholds
+                return any(self._before[node.name][name] > most for name, most in low.items())
+        return True  # what else there is to say, the strategy itself says
+
+    def _arguments(self, candidate: Candidate) -> Arguments:
+        profile = self._run.policy.profiles[candidate.key.profile]
+        named = {plugin.name: plugin for plugin in (*profile.deschedule, *profile.balance)}
+        return named[candidate.key.strategy].arguments
+
+    def _is_spread(self, candidate: Candidate, pod: Pod, node: Node) -> bool:
+        """Say whether the node then has at most as many Pods of the owner as the reason says."""
+        said = re.search(r"Pods of (\S+) (\S+), (\d+) would do", candidate.reason)
+        assert said is not None, candidate.reason
+        kind, name, level = said.groups()
+        there = [
+            each
+            for each in self._lister.pods_on(node.name)
+            if each.namespace == pod.namespace
+            and each.active
+            and each.deleted is None
+            and sorted(each.template.images) == sorted(pod.template.images)
+            and any((owner.kind, owner.name) == (kind, name) for owner in each.template.owners)
+        ]
+        return len(there) < int(level)
+
+    def _spreads(self, pod: Pod, kinds: Iterable[str]) -> Iterable[Spread]:
+        """Return the constraints of the namespace that count the Pod, whoever carries them."""
+        return {
+            spread
+            for each in self._lister.pods_in(pod.namespace)
+            for kind in kinds
+            for spread in spreads(each.template, kind)
+            if selects(spread, pod.template)
+        }
+
+    def _stays_even(self, spread: Spread, pod: Pod, node: Node) -> bool:
+        counted = self._lister.spread_counts(pod.namespace, spread)
+        domain = counted.domains.of_node.get(node.name)
+        if domain is None:
+            return True
+        return counted.counts.get(domain, 0) + 1 - (counted.least or 0) <= spread.max_skew
+
+    def _is_relief(self, arguments: LowNodeUtilizationArguments, pod: Pod, node: Node) -> bool:
+        """Say whether the node was underutilized, and is not overutilized then."""
+        low, high = arguments.thresholds, arguments.target_thresholds
+        if node.unschedulable:
+            return False
+        for name in low:
+            least, most = low[name], high[name]
+            if arguments.use_deviation_thresholds:
+                least = max(0.0, self._mean(name, self._before) - least)
+                now = {
+                    each: {name: _share(name, found, self._lister)}
+                    for each, found in self._run.core.cycle.items()
+                }
+                most = min(100.0, self._mean(name, now) + most)
+            more = pod.template.requests.get(name, 0) if name != "pods" else NANOS
+            after = _share(name, node, self._lister, more)
+            if self._before[node.name][name] > least or after > most:
+                return False
+        return True
+
+    def _mean(self, name: str, shares: dict[str, dict[str, float]]) -> float:
+        nodes = self._run.core.cycle
+        return sum(shares[each][name] for each in nodes) / len(nodes)
+
+
+def _share(name: str, node: Node, lister: Lister, more: int = 0) -> float:
+    used = lister.requests_on(node.name).get(name, 0)
+    if name == "pods":
+        used = lister.active_pods_on(node.name) * NANOS
+    capacity = node.allocatable.get(name, 0)
+    return 100.0 * (used + more) / capacity if capacity else 0.0
+
+
+def _name(pod: Pod) -> Name:
+    return pod.namespace, pod.name

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import cast
+from typing import NamedTuple, cast
 
 from reactive_descheduler.api.eviction import Candidate
 from reactive_descheduler.api.node import Node
@@ -36,6 +36,13 @@ from tests.property.running_core import RunningCore
 _RULES = fit_rules(ALL)
 
 
+class Replaced(NamedTuple):
+    placed: set[str]
+    """UIDs of replacements that are on a node."""
+    pending: list[Candidate]
+    """Whose replacement is on none."""
+
+
 class IdealScheduler:
     """Made before a pass, for some strategies count nodes as they are then."""
 
@@ -48,15 +55,14 @@ class IdealScheduler:
             for node in self._lister.nodes()
         }
 
-    def replace(self, victims: Sequence[Candidate]) -> set[str]:
-        """Delete the victims, then place those that come in their place; return those UIDs."""
+    def replace(self, victims: Sequence[Candidate]) -> Replaced:
+        """Delete the victims, then place those that come in their place."""
         came = [each for each in victims if self._renew(each.pod)]
-        placed = set()
-        for candidate in came:
-            uid = self._place(candidate)
-            if uid is not None:
-                placed.add(uid)
-        return placed
+        found = [(each, self._place(each)) for each in came]
+        return Replaced(
+            {uid for _, uid in found if uid is not None},
+            [candidate for candidate, uid in found if uid is None],
+        )
 
     def _renew(self, pod: Pod) -> bool:
         """Delete a Pod; say whether another comes, which is not bound yet."""
@@ -160,21 +166,17 @@ class IdealScheduler:
         for name in low:
             least, most = low[name], high[name]
             if arguments.use_deviation_thresholds:
-                least = max(0.0, self._mean(name, self._before) - least)
-                now = {
-                    each: {name: _share(name, found, self._lister)}
-                    for each, found in self._run.core.cycle.items()
-                }
-                most = min(100.0, self._mean(name, now) + most)
+                mean = self._mean(name)
+                least, most = max(0.0, mean - least), min(100.0, mean + most)
             more = pod.template.requests.get(name, 0) if name != "pods" else NANOS
             after = _share(name, node, self._lister, more)
             if self._before[node.name][name] > least or after > most:
                 return False
         return True
 
-    def _mean(self, name: str, shares: dict[str, dict[str, float]]) -> float:
+    def _mean(self, name: str) -> float:
         nodes = self._run.core.cycle
-        return sum(shares[each][name] for each in nodes) / len(nodes)
+        return sum(self._before[each][name] for each in nodes) / len(nodes)
 
 
 def _share(name: str, node: Node, lister: Lister, more: int = 0) -> float:

@@ -55,6 +55,13 @@ class IdealScheduler:
             for node in self._lister.nodes()
         }
 
+    def is_promised(self, candidate: Candidate) -> bool:
+        """Say whether there is a place for the replacement, by what the strategy looks at."""
+        arguments = self._arguments(candidate)
+        if isinstance(arguments, TopologySpreadArguments):
+            return arguments.topology_balance_node_fit
+        return self._run.policy.profiles[candidate.key.profile].evictor.node_fit
+
     def replace(self, victims: Sequence[Candidate]) -> Replaced:
         """Delete the victims, then place those that come in their place."""
         came = [each for each in victims if self._renew(each.pod)]
@@ -175,8 +182,8 @@ class IdealScheduler:
         return True
 
     def _mean(self, name: str) -> float:
-        nodes = self._run.core.cycle
-        return sum(self._before[each][name] for each in nodes) / len(nodes)
+        nodes = [node for node in self._run.core.cycle.values() if node.allocatable.get(name)]
+        return sum(self._before[node.name][name] for node in nodes) / len(nodes)
 
 
 def _share(name: str, node: Node, lister: Lister, more: int = 0) -> float:

@@ -21,6 +21,7 @@ from reactive_descheduler.api.scheduling.spread import Spread, selects, spreads
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.args import Arguments
 from reactive_descheduler.config.corrections import ALL
+from reactive_descheduler.config.doubts import SPREADING
 from reactive_descheduler.framework.fitting import fit_rules
 from reactive_descheduler.framework.pod_strategy import PodStrategy
 from reactive_descheduler.strategies.node_utilization import (
@@ -55,9 +56,18 @@ class IdealScheduler:
             for node in self._lister.nodes()
         }
 
-    def is_promised(self, candidate: Candidate) -> bool:
-        """Say whether there is a place for the replacement, by what the strategy looks at."""
+    def have_places(self, victims: Sequence[Candidate]) -> bool:
+        """Say whether there is a place for each replacement, by what their strategy looks at.
+
+        Of several keys of a balance strategy each finds places, and booking need not mean the same.
+        For one that has ended none is looked for: its owner has made another already.
+        """
+        if not all(each.pod.active for each in victims):
+            return False
+        candidate = victims[0]
         arguments = self._arguments(candidate)
+        if candidate.key.strategy in SPREADING and len({each.key for each in victims}) > 1:
+            return False
         if isinstance(arguments, TopologySpreadArguments):
             return arguments.topology_balance_node_fit
         return self._run.policy.profiles[candidate.key.profile].evictor.node_fit
@@ -65,6 +75,7 @@ class IdealScheduler:
     def replace(self, victims: Sequence[Candidate]) -> Replaced:
         """Delete the victims, then place those that come in their place."""
         came = [each for each in victims if self._renew(each.pod)]
+        came.sort(key=self._choices)
         found = [(each, self._place(each)) for each in came]
         return Replaced(
             {uid for _, uid in found if uid is not None},
@@ -78,10 +89,21 @@ class IdealScheduler:
         self._run.cluster.tell(Event("Pod", _name(pod), FRESH if comes else "gone"))
         return comes
 
+    def _choices(self, candidate: Candidate) -> int:
+        pod = self._pending(candidate)
+        return sum(
+            self._takes(node, pod) and self._improves(candidate, pod, node)
+            for node in self._lister.nodes()
+        )
+
+    def _pending(self, candidate: Candidate) -> Pod:
+        pod = self._lister.pod_named(*_name(candidate.pod))
+        assert pod is not None
+        return pod
+
     def _place(self, candidate: Candidate) -> str | None:
         for node in self._in_order():
-            pod = self._lister.pod_named(*_name(candidate.pod))
-            assert pod is not None
+            pod = self._pending(candidate)
             if not self._takes(node, pod) or not self._improves(candidate, pod, node):
                 continue
             self._run.cluster.tell(Event("Pod", _name(pod), "node", node.name))

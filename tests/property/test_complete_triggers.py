@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 from reactive_descheduler.controller import bus
 from reactive_descheduler.controller.parking import Evaluated
 from tests.property.cluster_model import (
+    ARGUMENTS,
     SECONDS,
     Event,
     Start,
@@ -58,8 +59,7 @@ MOVES: st.SearchStrategy[Move] = st.one_of(
 
 
 class Triggers(RuleBasedStateMachine):
-    @initialize(policy=policies(acting=False), start=some_cluster)
-    def start(self, policy: str, start: Start) -> None:
+    def begin(self, policy: str, start: Start) -> None:
         self.run = RunningCore(policy)
         self.run.cluster.begin(start)
         self.run.core.go_live()
@@ -104,6 +104,17 @@ class Triggers(RuleBasedStateMachine):
             assert waiting[0] == verdict_of(now)[0], key
 
 
+def triggers(alone: str | None = None) -> type[Triggers]:
+    """Return the machine for any policy, or for one strategy, which then has more to do."""
+
+    class Of(Triggers):
+        @initialize(policy=policies(acting=False, alone=alone), start=some_cluster)
+        def start(self, policy: str, start: Start) -> None:
+            self.begin(policy, start)
+
+    return Of
+
+
 class WholePasses(RuleBasedStateMachine):
     """Keys partition, and evaluated one by one they offer what a pass over everything offers."""
 
@@ -131,19 +142,34 @@ class WholePasses(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_is_remembered_of_a_strategy_is_what_a_fresh_look_says(name: str) -> None:
+    usual = settings(max_examples=200, stateful_step_count=40)
+    run_state_machine_as_test(triggers(name), settings=usual)
+
+
+@pytest.mark.timeout(300)
 def test_what_is_remembered_is_what_a_fresh_look_says() -> None:
-    usual = settings(max_examples=250, stateful_step_count=40)
-    run_state_machine_as_test(Triggers, settings=usual)
+    usual = settings(max_examples=100, stateful_step_count=40)
+    run_state_machine_as_test(triggers(), settings=usual)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_is_remembered_of_a_strategy_is_what_a_fresh_look_says_for_long(name: str) -> None:
+    long = settings(max_examples=600, stateful_step_count=50)
+    run_state_machine_as_test(triggers(name), settings=long)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_what_is_remembered_is_what_a_fresh_look_says_for_long() -> None:
     long = settings(max_examples=1500, stateful_step_count=50)
-    run_state_machine_as_test(Triggers, settings=long)
+    run_state_machine_as_test(triggers(), settings=long)
 
 
 @pytest.mark.timeout(300)
 def test_keys_offer_what_a_full_pass_offers() -> None:
-    usual = settings(max_examples=60, stateful_step_count=40)
+    usual = settings(max_examples=100, stateful_step_count=40)
     run_state_machine_as_test(WholePasses, settings=usual)

@@ -296,6 +296,8 @@ _CROWDS = [
 events = st.sampled_from((*_POD_EVENTS * 4, *_NODE_EVENTS * 20, *_ARRIVALS, *_OTHER_EVENTS * 3))
 bindings = st.sampled_from(_events("Pod", PODS, [("node", name) for name in NODES]))
 crowds = st.sampled_from(_CROWDS)
+pod_changes = st.sampled_from([change for change in _POD_CHANGES if change[0] != "node"])
+"""Fields and values, for a Pod that is there."""
 _happenings = st.lists(events, min_size=1, max_size=8)
 happenings: st.SearchStrategy[list[Event]] = st.one_of(
     _happenings, _happenings, _happenings, _happenings, crowds

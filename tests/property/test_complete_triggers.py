@@ -27,6 +27,7 @@ from tests.property.cluster_model import (
     Start,
     events,
     happenings,
+    pod_changes,
     policies,
     some_cluster,
 )
@@ -48,10 +49,12 @@ _changes = st.tuples(
     st.integers(0, 4),
     st.integers(0, 3),
 )
+_touches = st.tuples(st.just("touch"), st.integers(0, 9), pod_changes)
 MOVES: st.SearchStrategy[Move] = st.one_of(
     _changes,
     _changes,
-    _changes,
+    _touches,
+    _touches,
     st.tuples(st.just("miss"), st.lists(events, min_size=1, max_size=4)),
     st.tuples(st.just("wait"), st.sampled_from(SECONDS)),
     st.just(("resync",)),
@@ -77,6 +80,16 @@ class Triggers(RuleBasedStateMachine):
             self.run.cluster.tell(event)
             self.run.drain(taken)
         if at_rest:
+            self.compare()
+
+    def touch(self, which: int, change: tuple[str, object]) -> None:
+        """Change a Pod of which something is remembered, and nothing else."""
+        remembered = list(self.run.core.parking.values())
+        said = [candidate.pod.ref for each in remembered for candidate in each.offered]
+        said += [refused.pod for each in remembered for refused in each.rejected if refused.pod]
+        if said:
+            _, namespace, name = said[which % len(said)]
+            self.run.cluster.tell(Event("Pod", (namespace, name), *change))
             self.compare()
 
     def miss(self, missed: list[Event]) -> None:

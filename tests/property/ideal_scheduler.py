@@ -35,6 +35,7 @@ from tests.property.cluster_model import FRESH, Event, Name
 from tests.property.running_core import RunningCore
 
 _RULES = fit_rules(ALL)
+_TRIES = 20
 
 
 class Replaced(NamedTuple):
@@ -73,9 +74,23 @@ class IdealScheduler:
         return self._run.policy.profiles[candidate.key.profile].evictor.node_fit
 
     def replace(self, victims: Sequence[Candidate]) -> Replaced:
-        """Delete the victims, then place those that come in their place."""
+        """Delete the victims, then place those that come in their place: all, if it can find how.
+
+        Who has least choice goes first; then any order is tried.
+        """
         came = [each for each in victims if self._renew(each.pod)]
         came.sort(key=self._choices)
+        replaced = self._place_all(came)
+        for _ in range(_TRIES):
+            if not replaced.pending:
+                break
+            for candidate in came:
+                self._renew(candidate.pod)
+            self._random.shuffle(came)
+            replaced = self._place_all(came)
+        return replaced
+
+    def _place_all(self, came: Sequence[Candidate]) -> Replaced:
         found = [(each, self._place(each)) for each in came]
         return Replaced(
             {uid for _, uid in found if uid is not None},

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 
+import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from reactive_descheduler.api.changes import Change, WatchEvent, WatchEventType
 from reactive_descheduler.api.pod import Kin, Pod
@@ -39,6 +47,8 @@ pods = st.fixed_dictionaries(
         "cpu": st.sampled_from((None, "0", "100m", "1")),
         "owners": st.lists(st.sampled_from(OWNERS), max_size=2),
         "apart": st.sampled_from((None, None, *APART)),
+        "deleted": st.sampled_from((False, False, True)),
+        "opaque": st.sampled_from((False, False, False, True)),
     }
 )
 
@@ -82,7 +92,8 @@ class Clusters(RuleBasedStateMachine):
         pod = self.make(drawn)
         self.informer.apply(WatchEvent(WatchEventType.DELETED, pod, pod.resource_version))
         known = self.mirror.get((pod.namespace, pod.name))
-        if known is not None and known.uid == pod.uid:
+        # Of one that cannot be read nor can its UID.
+        if known is not None and (known.uid == pod.uid or pod.opaque):
             del self.mirror[pod.namespace, pod.name]
 
     @rule(data=st.data())
@@ -133,6 +144,8 @@ class Clusters(RuleBasedStateMachine):
             self.store.pods_by_owner,
             self.store.pods_by_named_owner,
             self.store.pods_by_joint_owner,
+            self.store.terminating_pods,
+            self.store.unreadable_pods,
         ):
             assert index.snapshot() == index.recount(known)
         assert self.store.requests.snapshot() == self.store.requests.recount(known)
@@ -177,13 +190,18 @@ def faces(lister: Lister) -> list[object]:
         for uid in ("u1", "u2")
     }
     owners = [f"uid-replicaset-{name}" for name in OWNERS]
+    named = [f"{namespace}/ReplicaSet/{name}" for namespace in NAMESPACES for name in OWNERS]
     return [
         {pod.uid for pod in lister.pods()},
         {uid for uid in uids if lister.pod(uid)},
         [lister.pods_on(node) for node in NODES],
         [lister.pods_in(namespace) for namespace in NAMESPACES],
+        [lister.terminating(namespace) for namespace in NAMESPACES],
+        [lister.unreadable(namespace) for namespace in NAMESPACES],
         [lister.owned_pods(uid) for uid in owners],
         [lister.owned_by(uid) for uid in owners],
+        [lister.pods_of_named(owner) for owner in named],
+        [lister.joint_pods_of(owner) for owner in named],
         [dict(lister.requests_on(node)) for node in NODES],
         [lister.active_pods_on(node) for node in NODES],
         [keeping_apart(lister, namespace) for namespace in NAMESPACES],
@@ -194,7 +212,7 @@ def manifest(drawn: dict[str, object], version: str) -> Manifest:
     name, namespace, cpu = str(drawn["name"]), str(drawn["namespace"]), drawn["cpu"]
     owners = drawn["owners"]
     assert isinstance(owners, list)
-    return make_pod(
+    made = make_pod(
         name,
         namespace=namespace,
         uid=f"{namespace}-{name}-{drawn['uid']}",
@@ -205,7 +223,12 @@ def manifest(drawn: dict[str, object], version: str) -> Manifest:
         requests={} if cpu is None else {"cpu": str(cpu)},
         owners=[owner(each) for each in owners],
         affinity={"podAntiAffinity": {_REQUIRED: [drawn["apart"]]}} if drawn["apart"] else {},
+        deleted="2026-01-01T00:00:00Z" if drawn["deleted"] else None,
     )
+    return made | {"status": 1} if drawn["opaque"] else made
 
 
-TestClusters = Clusters.TestCase
+@pytest.mark.timeout(120)
+def test_what_is_kept_equals_a_recount() -> None:
+    usual = settings(max_examples=150, stateful_step_count=50)
+    run_state_machine_as_test(Clusters, settings=usual)

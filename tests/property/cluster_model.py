@@ -160,6 +160,17 @@ CROWD_SHAPES: tuple[Fields, ...] = (
     {"phase": "Failed", "state": {"terminated": {"reason": "Error", "exitCode": 1}}},
 )
 """What is wrong when many of one shape are on one node."""
+WRONG: dict[str, tuple[Fields, ...]] = {
+    "RemovePodsViolatingNodeAffinity": ({"affinity": _prefers_b}, {"affinity": _wants_a}),
+    "RemoveFailedPods": tuple(shape for shape in CROWD_SHAPES if "phase" in shape),
+    "RemovePodsViolatingInterPodAntiAffinity": tuple(
+        shape for shape in CROWD_SHAPES if "podAntiAffinity" in shape.get("affinity", {})
+    ),
+    "RemovePodsViolatingTopologySpreadConstraint": tuple(
+        shape for shape in SHAPES if "spread" in shape
+    ),
+}
+"""The shapes with which a strategy has something to do; for the rest any will do."""
 
 _TAINTS = (
     (),
@@ -285,17 +296,21 @@ _OTHER_EVENTS = [
     *_events("PersistentVolume", [("", "disk")], _VOLUME_CHANGES),
 ]
 
-_CROWDS = [
-    [Event("Pod", name, "made", {**shape, "node": node, "age": _OLD}) for name in names]
-    for shape in (*CROWD_SHAPES, *CROWD_SHAPES, *SHAPES)
-    for node in (*NODES, "n2")
-    for names in (PODS[:4], PODS[:3], PODS[1:3], PODS[4:], PODS[3:6])
-]
+
+def _crowds(shapes: Iterable[Fields]) -> list[list[Event]]:
+    return [
+        [Event("Pod", name, "made", {**shape, "node": node, "age": _OLD}) for name in names]
+        for shape in shapes
+        for node in (*NODES, "n2")
+        for names in (PODS[:4], PODS[:3], PODS[1:3], PODS[4:], PODS[3:6])
+    ]
+
 
 # One draw an event: drawing is what costs most.
 events = st.sampled_from((*_POD_EVENTS * 4, *_NODE_EVENTS * 20, *_ARRIVALS, *_OTHER_EVENTS * 3))
 bindings = st.sampled_from(_events("Pod", PODS, [("node", name) for name in NODES]))
-crowds = st.sampled_from(_CROWDS)
+crowds = st.sampled_from(_crowds((*CROWD_SHAPES, *CROWD_SHAPES, *SHAPES)))
+crowds_for = {name: st.sampled_from(_crowds(shapes)) for name, shapes in WRONG.items()}
 pod_changes = st.sampled_from([change for change in _POD_CHANGES if change[0] != "node"])
 """Fields and values, for a Pod that is there."""
 _happenings = st.lists(events, min_size=1, max_size=8)

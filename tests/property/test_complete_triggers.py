@@ -25,6 +25,8 @@ from tests.property.cluster_model import (
     SECONDS,
     Event,
     Start,
+    crowds,
+    crowds_for,
     events,
     happenings,
     pod_changes,
@@ -49,16 +51,19 @@ _changes = st.tuples(
     st.integers(0, 4),
     st.integers(0, 3),
 )
-_touches = st.tuples(st.just("touch"), st.integers(0, 9), pod_changes)
-MOVES: st.SearchStrategy[Move] = st.one_of(
+_others: tuple[st.SearchStrategy[Move], ...] = (
     _changes,
     _changes,
-    _touches,
-    _touches,
     st.tuples(st.just("miss"), st.lists(events, min_size=1, max_size=4)),
     st.tuples(st.just("wait"), st.sampled_from(SECONDS)),
     st.just(("resync",)),
 )
+
+
+def moves(alone: str | None) -> st.SearchStrategy[Move]:
+    crowd = crowds if alone is None else crowds_for.get(alone, crowds)
+    touch = st.tuples(st.just("touch"), st.integers(0, 9), pod_changes, crowd)
+    return st.one_of(touch, touch, touch, *_others)
 
 
 class Triggers(RuleBasedStateMachine):
@@ -68,13 +73,6 @@ class Triggers(RuleBasedStateMachine):
         self.run.core.go_live()
         self.compare()
 
-    @rule(move=MOVES)
-    def move(self, move: Move) -> None:
-        """Make one of the moves below. They are no rules of their own, for of several Hypothesis
-        leaves some out in each run."""
-        name, *arguments = move
-        getattr(self, name)(*arguments)
-
     def change(self, happening: list[Event], taken: int, at_rest: int) -> None:
         for event in happening:
             self.run.cluster.tell(event)
@@ -82,15 +80,19 @@ class Triggers(RuleBasedStateMachine):
         if at_rest:
             self.compare()
 
-    def touch(self, which: int, change: tuple[str, object]) -> None:
-        """Change a Pod of which something is remembered, and nothing else."""
+    def touch(self, which: int, change: tuple[str, object], crowd: list[Event]) -> None:
+        """Change a Pod of which something is remembered, and nothing else; if there is none, let
+        some come."""
         remembered = list(self.run.core.parking.values())
         said = [candidate.pod.ref for each in remembered for candidate in each.offered]
         said += [refused.pod for each in remembered for refused in each.rejected if refused.pod]
+        happening = crowd
         if said:
             _, namespace, name = said[which % len(said)]
-            self.run.cluster.tell(Event("Pod", (namespace, name), *change))
-            self.compare()
+            happening = [Event("Pod", (namespace, name), *change)]
+        for event in happening:
+            self.run.cluster.tell(event)
+        self.compare()
 
     def miss(self, missed: list[Event]) -> None:
         self.run.cluster.miss(missed)
@@ -124,6 +126,13 @@ def triggers(alone: str | None = None) -> type[Triggers]:
         @initialize(policy=policies(acting=False, alone=alone), start=some_cluster)
         def start(self, policy: str, start: Start) -> None:
             self.begin(policy, start)
+
+        @rule(move=moves(alone))
+        def move(self, move: Move) -> None:
+            """Make one of the moves. They are no rules of their own, for of several Hypothesis
+            leaves some out in each run."""
+            name, *arguments = move
+            getattr(self, name)(*arguments)
 
     return Of
 

@@ -54,10 +54,7 @@ class _Facts(NamedTuple):
 
     @property
     def node_fit_is_written_false(self) -> bool:
-        return any(
-            profile.evictor.node_fit_written and not profile.evictor.node_fit
-            for profile in self.policy.profiles
-        )
+        return any(profile.evictor.node_fit_is_written_false for profile in self.policy.profiles)
 
 
 _Rule = Callable[[_Facts], object]

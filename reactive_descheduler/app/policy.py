@@ -65,7 +65,7 @@ def _looks_for_room(profile: LoadedProfile, corrections: Corrections) -> bool:
     evictor = profile.evictor
     if evictor.node_fit:
         return True
-    if Correction.NODE_FIT_FALSE in corrections and evictor.node_fit_written:
+    if not evictor.looks_elsewhere(corrections):
         return False
     return any(each.name in SEEK_ROOM for each in (*profile.deschedule, *profile.balance))
 

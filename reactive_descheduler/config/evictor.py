@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from reactive_descheduler.api.errors import PolicyError, Problem
 
 from .args import Arguments, Duration, Int32, LabelSelector, Listed, Unsigned
+from .corrections import Correction, Corrections
 
 HIGHEST_THRESHOLD = 2_000_000_000
 """Priority of system-cluster-critical: the default threshold and the highest one allowed."""
@@ -182,9 +183,13 @@ class DefaultEvictorArguments(Arguments):
         return self
 
     @property
-    def node_fit_written(self) -> bool:
-        """Whether the document says what nodeFit is; see the correction `nodeFitFalse`."""
-        return "node_fit" in self.model_fields_set
+    def node_fit_is_written_false(self) -> bool:
+        """Whether the document itself says `nodeFit: false`; see the correction `nodeFitFalse`."""
+        return "node_fit" in self.model_fields_set and not self.node_fit
+
+    def looks_elsewhere(self, corrections: Corrections) -> bool:
+        """Whether strategies that ask for room on other nodes by themselves may do so."""
+        return Correction.NODE_FIT_FALSE not in corrections or not self.node_fit_is_written_false
 
     @property
     def protections(self) -> frozenset[Protection]:

@@ -40,7 +40,6 @@ class LoadedProfile:
     name: str
     """May be empty, and two profiles may share it."""
     evictor: DefaultEvictorArguments
-    """`evictor.node_fit_written` says whether `nodeFit` stands in the file."""
     deschedule: tuple[LoadedPlugin, ...]
     """In the order they run; one listed twice stands here twice with the same arguments."""
     balance: tuple[LoadedPlugin, ...]

@@ -141,11 +141,8 @@ class RemoveDuplicates:
         self._exclude_kinds = frozenset(arguments.exclude_owner_kinds)
         self._counts_all = Correction.DUPLICATES_COUNTING in corrections
         needs_room = Correction.DUPLICATES_ROOM in corrections
-        self._looks_for_room = needs_room and not (
-            Correction.NODE_FIT_FALSE in corrections
-            and evictor is not None
-            and evictor.node_fit_written
-            and not evictor.node_fit
+        self._looks_for_room = needs_room and (
+            evictor is None or evictor.looks_elsewhere(corrections)
         )
         self._fitting = Fitting(fit_rules(corrections))
         self._reach = Reach(cordoned=not needs_room)

@@ -100,12 +100,7 @@ class RemovePodsViolatingNodeAffinity(PodStrategy):
         super().__init__(arguments, profile=profile, predicates=passes)
         self._compares = PREFERRED in arguments.node_affinity_type
         self._fitting = Fitting(fit_rules(corrections))
-        self._looks_elsewhere = not (
-            Correction.NODE_FIT_FALSE in corrections
-            and evictor is not None
-            and evictor.node_fit_written
-            and not evictor.node_fit
-        )
+        self._looks_elsewhere = evictor is None or evictor.looks_elsewhere(corrections)
         self._asks_if_it_fits = (
             Correction.PREFERRED_AFFINITY_FITS in corrections and self._looks_elsewhere
         )

@@ -145,13 +145,8 @@ class NodeUtilization(ABC):
         """The resources that say when to stop."""
         self._as_scheduler = Correction.UTILIZATION_TOLERATIONS in corrections
         self._places = Correction.UTILIZATION_PLACEMENT in corrections
-        stays_here = (
-            Correction.NODE_FIT_FALSE in corrections
-            and evictor is not None
-            and evictor.node_fit_written
-            and not evictor.node_fit
-        )
-        self._fitting = None if stays_here else Fitting(fit_rules(corrections))
+        looks_elsewhere = evictor is None or evictor.looks_elsewhere(corrections)
+        self._fitting = Fitting(fit_rules(corrections)) if looks_elsewhere else None
 
     def keys_of(self, _lister: Lister, /) -> Iterable[Key]:
         return (self.key,)

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from reactive_descheduler.api.errors import PolicyError
+from reactive_descheduler.config.corrections import Correction
 from reactive_descheduler.config.evictor import (
     DEFAULT_PROTECTIONS,
     DefaultEvictorArguments,
@@ -140,12 +141,17 @@ def test_values_are_read() -> None:
         ({}, False),
         ({"nodeFit": None}, False),
         ({"nodeFit": False}, True),
-        ({"nodeFit": True}, True),
+        ({"nodeFit": True}, False),
     ],
     ids=repr,
 )
-def test_it_is_known_whether_node_fit_was_written(document: Document, *, written: bool) -> None:
-    assert DefaultEvictorArguments.read(document).node_fit_written is written
+def test_it_is_known_whether_node_fit_was_written_as_false(
+    document: Document, *, written: bool
+) -> None:
+    evictor = DefaultEvictorArguments.read(document)
+    assert evictor.node_fit_is_written_false is written
+    assert evictor.looks_elsewhere(frozenset())
+    assert evictor.looks_elsewhere(frozenset({Correction.NODE_FIT_FALSE})) is not written
 
 
 CLASSES = {"batch": -10, "system-cluster-critical": 2_000_000_000, "top": 2_000_001_000}

@@ -67,9 +67,9 @@ reactive: {resync: 1h}
     assert [plugin.name for plugin in one.deschedule] == ["Sweep", "Count", "Sweep"]
     assert one.deschedule[0].arguments is one.deschedule[2].arguments
     assert [plugin.name for plugin in one.balance] == ["Level"]
-    assert one.evictor.node_fit_written
+    assert one.evictor.node_fit_is_written_false
     assert (two.name, two.deschedule, two.balance) == ("", (), ())
-    assert not two.evictor.node_fit_written
+    assert not two.evictor.node_fit_is_written_false
     assert policy.limits == PolicyLimits(per_node=2, per_namespace=None, total=0)
     assert (policy.node_selector, policy.grace_period_seconds, policy.failure_events) == (
         "pool in (a,b),!spot",

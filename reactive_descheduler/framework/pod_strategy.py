@@ -8,21 +8,21 @@ is the same in either order.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field
 
 from reactive_descheduler.api.changes import Action, At, Change, Key, On
-from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Rejection, Stop, Verdict
+from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Rejection, Stop
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.selectors import matches
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.args import Arguments, LabelSelector, Namespaces
 
-from .strategy import Evaluation, Holds, Phase, Scope, Subscription, View
+from .strategy import Evaluation, Holds, Phase, Scope, Step, Subscription, View
 
 
 class PodArguments(Arguments):
@@ -216,9 +216,7 @@ class PodStrategy(ABC):
         refused = view.filter(pod) or view.pre_eviction(pod) or self._refuses(view, pod, node)
         return refused or Candidate(self._key(pod), pod, found.cause, found.reason)
 
-    def _listed(
-        self, predicate: Predicate, view: View, node: Node
-    ) -> Generator[Candidate | Rejection | Pause, Verdict | None, list[Candidate]]:
+    def _listed(self, predicate: Predicate, view: View, node: Node) -> Step[list[Candidate]]:
         candidates = []
         for pod in view.lister.pods_on(node.name):
             outcome = self._outcome(predicate, view, pod, node) if self._lists(pod) else None
@@ -228,9 +226,7 @@ class PodStrategy(ABC):
                 yield outcome
         return self._in_order(candidates)
 
-    def _offered(
-        self, candidates: Iterable[Candidate]
-    ) -> Generator[Candidate | Rejection | Pause, Verdict | None, Stop]:
+    def _offered(self, candidates: Iterable[Candidate]) -> Step[Stop]:
         """Offer until a limit stops it; return which one did."""
         for candidate in candidates:
             verdict = yield candidate

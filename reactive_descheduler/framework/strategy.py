@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from reactive_descheduler.api.changes import Action, At, Change, Key, On
 from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Rejection, Verdict
@@ -19,7 +19,10 @@ from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.cache.usage import Usage
 
-Evaluation = Generator[Candidate | Rejection | Pause, Verdict | None, None]
+_Found = TypeVar("_Found")
+Step = Generator[Candidate | Rejection | Pause, Verdict | None, _Found]
+"""A part of an evaluation, which comes to something."""
+Evaluation = Step[None]
 """After each Candidate the driver sends its Verdict; after anything else it sends None."""
 
 

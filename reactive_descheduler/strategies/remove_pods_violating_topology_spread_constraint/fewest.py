@@ -18,10 +18,11 @@ from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod, PodTemplate
 from reactive_descheduler.api.scheduling.spread import HARD, DomainCounts, Spread, selects, spreads
 from reactive_descheduler.framework.fitting import Fitting
+from reactive_descheduler.framework.strategy import Step
 from reactive_descheduler.framework.uncounted import uncounted
 
 from .expected import Expected, Room
-from .survey import Step, Survey, by_domain, last_goes_first
+from .survey import Survey, by_domain, last_goes_first
 from .targets import Targets
 from .wakes import ANY_NODE
 

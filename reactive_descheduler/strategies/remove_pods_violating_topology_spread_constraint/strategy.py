@@ -25,6 +25,7 @@ from reactive_descheduler.framework.strategy import (
     Holds,
     Phase,
     Scope,
+    Step,
     Subscription,
     View,
 )
@@ -32,7 +33,7 @@ from reactive_descheduler.framework.strategy import (
 from .arguments import TopologySpreadArguments
 from .domains import CycleDomains
 from .fewest import even_out
-from .survey import Rules, Step, Survey, constraints_of
+from .survey import Rules, Survey, constraints_of
 from .upstream import Chosen, choose, offer
 
 _POD_MATTERS = (

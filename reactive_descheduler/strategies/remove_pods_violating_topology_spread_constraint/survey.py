@@ -3,10 +3,10 @@ order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import (
@@ -14,7 +14,6 @@ from reactive_descheduler.api.eviction import (
     Candidate,
     Cause,
     Pause,
-    Rejection,
     Stop,
     Verdict,
 )
@@ -31,12 +30,9 @@ from reactive_descheduler.api.scheduling.spread import (
 from reactive_descheduler.api.selectors import matches
 from reactive_descheduler.cache.spread_groups import SpreadGroup, text
 from reactive_descheduler.config.args import LabelSelector
-from reactive_descheduler.framework.strategy import View
+from reactive_descheduler.framework.strategy import Step, View
 
 from .domains import CycleDomains
-
-T = TypeVar("T")
-Step = Generator[Candidate | Rejection | Pause, Verdict | None, T]
 
 _PODS_AT_ONCE = 100
 """After how many that were looked at an evaluation gives way."""

@@ -12,9 +12,10 @@ from reactive_descheduler.api.eviction import Pause, Stop
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.scheduling.spread import DomainCounts, Spread
 from reactive_descheduler.framework.fitting import Fitting
+from reactive_descheduler.framework.strategy import Step
 from reactive_descheduler.framework.uncounted import uncounted
 
-from .survey import Step, Survey, by_domain, last_goes_first
+from .survey import Survey, by_domain, last_goes_first
 from .wakes import ANY_NODE
 
 

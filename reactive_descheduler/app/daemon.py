@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import NamedTuple, Self
 
 import anyio
 import anyio.to_thread
@@ -22,24 +21,25 @@ from anyio.abc import TaskGroup
 from reactive_descheduler import __version__
 from reactive_descheduler.api.changes import Action, ClusterEvent, WatchEvent
 from reactive_descheduler.api.decoding import Decoder
-from reactive_descheduler.api.errors import ClientError, PolicyError, Problem
 from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.app.core import Core, Enduring, Surroundings, build_core
+from reactive_descheduler.app.core import Core, build_core
+from reactive_descheduler.app.enduring import Enduring
 from reactive_descheduler.app.eviction_events import EvictionEventsHook
 from reactive_descheduler.app.measuring import Measuring
+from reactive_descheduler.app.needed_streams import NeededStreams
 from reactive_descheduler.app.once import OnePass, wait_synced
 from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy import (
-    budgets_decide,
     in_tree_registry,
     needed_kinds,
-    needs_priority_classes,
 )
 from reactive_descheduler.app.policy_file import PolicyFile
+from reactive_descheduler.app.policy_reload import PolicyReload, warn
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.app.status import Gauges, Recent, Status
-from reactive_descheduler.app.streams import BUDGETS, Streams
+from reactive_descheduler.app.streams import Streams
+from reactive_descheduler.app.surroundings import Surroundings
 from reactive_descheduler.app.watchers import Watchers
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.cache.reflector import ReflectorStatistics
@@ -47,8 +47,6 @@ from reactive_descheduler.client.events import EventRecorder, Regarding, regardi
 from reactive_descheduler.client.evictions import EvictionClient
 from reactive_descheduler.client.kube import KubeConnection
 from reactive_descheduler.client.listwatch import HttpListWatch
-from reactive_descheduler.client.priority_classes import read_priority_classes
-from reactive_descheduler.config.doubts import doubt_problems
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.kit.collector import Collector
@@ -64,25 +62,8 @@ FIRST_PASS_LOOK = 0.01
 """Seconds between looks whether the first full pass is over."""
 FIRST_PASS_WITHIN = 60.0
 """Seconds for the first full pass; one over 100,000 Pods takes a few."""
-SYNC_WITHIN = 60.0
-"""Seconds for the first list of a kind that a reloaded policy needs."""
 FLUSH_WITHIN = 3.0
 """Seconds for the last Kubernetes Events at the end."""
-
-
-class _Kinds(NamedTuple):
-    """The kinds that a policy needs."""
-
-    policy: LoadedPolicy
-    needed: frozenset[str]
-    deciding: frozenset[str]
-    """Those that decisions rest on."""
-
-    @classmethod
-    def of(cls, policy: LoadedPolicy) -> Self:
-        needed = frozenset(needed_kinds(policy))
-        # A stale budget stream only makes its lanes ask the server, unless a verdict rests on it.
-        return cls(policy, needed, needed if budgets_decide(policy) else needed - {BUDGETS})
 
 
 class _CountingSink:
@@ -137,7 +118,7 @@ class Daemon:
         self._recent = Recent()
         self._live = False
         self._cores: TaskGroup | None = None
-        self._kinds = _Kinds.of(policy)
+        self._needed = NeededStreams(lambda: self.core.policy, lambda: self.streams)
         self.core = self._build(policy, priority_classes)
         self.streams = Streams(
             [self._source(kind) for kind in needed_kinds(policy)],
@@ -196,10 +177,10 @@ class Daemon:
                 self._recent,
                 *self._more_hooks,
             ),
-            stream_ages=self._stream_ages,
-            cut_off=self._cut_off,
+            stream_ages=self._needed.ages,
+            cut_off=self._needed.cut_off,
             not_synced=self._not_synced,
-            budgets_stale=self._budgets_stale,
+            budgets_stale=self._needed.budgets_stale,
         )
         return build_core(
             policy,
@@ -218,7 +199,7 @@ class Daemon:
 
     def not_ready(self) -> list[str]:
         """Return why the process does not do its work; empty when it does."""
-        reasons = [f"not synced: {kind}" for kind in self._missing()]
+        reasons = [f"not synced: {kind}" for kind in self._needed.missing()]
         if not reasons and not self._live:
             reasons.append("not live yet")
         if self.core.gates.permission.refusal:
@@ -230,7 +211,7 @@ class Daemon:
 
     async def run(self) -> None:
         """Run until `stop`."""
-        self._warn(self.core.policy)
+        warn(self.core.policy)
         self._collector.started()
         watchers = Watchers(
             lambda: self.core if self._live else None,
@@ -253,7 +234,7 @@ class Daemon:
                 ("usage", self._measuring.run),
                 ("degraded", watchers.degraded),
                 ("waits", watchers.waits),
-                ("policy", self._watch_policy),
+                ("policy", self._reload),
             ):
                 tasks.start_soon(
                     partial(supervise, name, task, on_crash=self._on_crash, clock=self._clock)
@@ -330,69 +311,38 @@ class Daemon:
         # What a retired core had in flight held candidates of the one that decides now.
         self.core.dispatcher.wake_all()
 
-    async def _watch_policy(self) -> None:
-        if self._policy_file is not None:
-            await self._policy_file.watch(self._reload, self._refuse)
-        await anyio.sleep_forever()
-
-    async def _reload(self, policy: LoadedPolicy) -> None:
-        """Put another policy in force, in one step; what was done and begun so far still counts.
-
-        Raises PolicyError if only the cluster tells that it cannot be: the old one stays in force.
-        """
-        try:
-            classes = await priority_classes_for(policy, self._connection, clock=self._clock)
-        except ClientError as error:
-            problem = Problem("", None, f"priority classes cannot be read: {error}", error.hint)
-            raise PolicyError(policy.source, [problem]) from error
-        await self._watch_more(policy)
-        if self._cores is None or self._stop_requested.is_set():
+    async def _reload(self) -> None:
+        if self._policy_file is None:
+            await anyio.sleep_forever()
             return
+        reload = PolicyReload(
+            self._policy_file,
+            self._connection,
+            self.streams,
+            clock=self._clock,
+            metrics=self.metrics,
+            source_of=self._source,
+            put_in_force=self._put_in_force,
+            tell=self._tell,
+        )
+        await reload.run()
+
+    def _put_in_force(self, policy: LoadedPolicy, classes: Mapping[str, int]) -> bool:
+        """Let another policy decide, in one step: nothing may be decided by half of one and half
+        of the other. What was done and begun so far still counts."""
+        if self._cores is None or self._stop_requested.is_set():
+            return False
         before = self.core
-        # From here to the end no await: nothing may be decided by half of one and half of the
-        # other.
         self.core = self._build(policy, classes, before.enduring)
         _retire(before)
         self._measuring.configure(policy, self.core.usage)
         self.core.go_live()
         self._cores.start_soon(self._drive, self.core)
-        log.info("Policy reloaded", source=policy.source, profiles=len(policy.profiles))
-        self._warn(policy)
-        self.metrics.policy_reloads.labels("ok").inc()
-        self._tell("PolicyReloaded", f"the policy {policy.source} is in force", warning=False)
-
-    async def _watch_more(self, policy: LoadedPolicy) -> None:
-        """Watch what this policy needs and the last one did not; return once it is synced."""
-        missing = [kind for kind in needed_kinds(policy) if kind not in self.streams]
-        for kind in missing:
-            self.streams.add(self._source(kind))
-        with anyio.move_on_after(SYNC_WITHIN):
-            await self.streams.wait_synced()
-        if not_synced := self.streams.not_synced():
-            problem = Problem("", None, f"what it needs is not synced: {', '.join(not_synced)}")
-            for kind in missing:
-                self.streams.remove(kind)
-            raise PolicyError(policy.source, [problem])
-
-    def _refuse(self, error: OSError | PolicyError) -> None:
-        message = "Policy refused; the last good one stays in force"
-        if isinstance(error, PolicyError):
-            log.error(message, source=error.source, mistakes=len(error.problems))
-            for problem in error.problems:
-                log.error("Mistake in the policy", **_told(problem))
-        else:
-            log.error(message, error=error)
-        self.metrics.policy_reloads.labels("refused").inc()
-        note = f"policy refused, the last good one stays in force: {error}"
-        self._tell("PolicyRefused", note, warning=True)
+        return True
 
     def _tell(self, reason: str, note: str, *, warning: bool) -> None:
         if self._own_pod is not None:
             self._events.record(self._own_pod, reason=reason, note=note, warning=warning)
-
-    def _warn(self, policy: LoadedPolicy) -> None:
-        for problem in (*policy.warnings, *doubt_problems(policy)):
-            log.warning("Warning about the policy", **_told(problem))
 
     async def _give_up(self, sending: anyio.CancelScope) -> None:
         await self._stop_requested.wait()
@@ -415,28 +365,8 @@ class Daemon:
     def _record(self, pod: Pod, *, reason: str, note: str, warning: bool) -> None:
         self._events.record(regarding_pod(pod), reason=reason, note=note, warning=warning)
 
-    def _missing(self) -> list[str]:
-        """Return the kinds that are not synced and that the policy in force needs."""
-        return self.streams.not_synced(self._kinds_in_force().needed)
-
-    def _kinds_in_force(self) -> _Kinds:
-        """Return what the policy in force needs, worked out once: gates ask before each request."""
-        if self._kinds.policy is not self.core.policy:
-            self._kinds = _Kinds.of(self.core.policy)
-        return self._kinds
-
-    def _stream_ages(self) -> Mapping[str, float]:
-        return self.streams.ages(self._kinds_in_force().deciding)
-
-    def _cut_off(self) -> set[str]:
-        return self.streams.cut_off(self._kinds_in_force().deciding)
-
-    def _budgets_stale(self) -> bool:
-        max_age = self.core.policy.reactive.staleness.max_age.total_seconds()
-        return self.streams.ages((BUDGETS,)).get(BUDGETS, 0.0) > max_age
-
     def _not_synced(self) -> list[str]:
-        return self._missing() or ([] if self._live else ["the first full pass"])
+        return self._needed.missing() or ([] if self._live else ["the first full pass"])
 
     def _on_stream_state(self, statistics: ReflectorStatistics) -> None:
         event = ClusterEvent(Action.STREAM_FRESH, ("Stream", "", statistics.kind))
@@ -465,17 +395,6 @@ class Daemon:
         self.metrics.gc_pause.observe(seconds)
 
 
-def _told(problem: Problem) -> dict[str, object]:
-    """Return a problem as fields of a log line, without those that say nothing."""
-    fields = {
-        "path": problem.path,
-        "line": problem.line,
-        "problem": problem.message,
-        "hint": problem.hint,
-    }
-    return {name: value for name, value in fields.items() if value}
-
-
 def _retire(core: Core) -> None:
     """Let a core decide nothing more; what it has in flight ends by itself."""
     core.dispatcher.stop()
@@ -486,15 +405,3 @@ async def _reconcile(core: Core) -> None:
     await core.loop.run()
     # The queue was shut down: the core is retired, and this must not count as a crash.
     await anyio.sleep_forever()
-
-
-async def priority_classes_for(
-    policy: LoadedPolicy, connection: KubeConnection, *, clock: Clock
-) -> Mapping[str, int]:
-    """Return the values of PriorityClasses by name; none where no threshold goes by name.
-
-    Raises ClientError if they cannot be read.
-    """
-    if not needs_priority_classes(policy):
-        return {}
-    return await read_priority_classes(connection, clock=clock)

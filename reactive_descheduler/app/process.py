@@ -13,9 +13,10 @@ from random import Random
 import anyio
 import anyio.to_thread
 
-from reactive_descheduler.app.daemon import Daemon, priority_classes_for
+from reactive_descheduler.app.daemon import Daemon
 from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy_file import PolicyFile
+from reactive_descheduler.app.policy_reload import priority_classes_for
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.client.events import Regarding
 from reactive_descheduler.client.kube import connect

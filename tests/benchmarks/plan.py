@@ -18,10 +18,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.app.core import Core, Surroundings, build_core
+from reactive_descheduler.app.core import Core, build_core
 from reactive_descheduler.app.plan import make_plan
 from reactive_descheduler.app.policy import in_tree_registry
 from reactive_descheduler.app.snapshot import Snapshot
+from reactive_descheduler.app.surroundings import Surroundings
 from reactive_descheduler.cache.store import Store
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.config.loaded import LoadedPolicy

@@ -7,8 +7,9 @@ from itertools import count
 
 from reactive_descheduler.api.changes import Key
 from reactive_descheduler.api.eviction import TAKEN, Candidate, Failed, Verdict
-from reactive_descheduler.app.core import Core, Surroundings, build_core
+from reactive_descheduler.app.core import Core, build_core
 from reactive_descheduler.app.policy import in_tree_registry
+from reactive_descheduler.app.surroundings import Surroundings
 from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.controller.evaluation import evaluate, take_all

@@ -12,9 +12,11 @@ from anyio.abc import TaskGroup
 
 from reactive_descheduler.api.changes import Change
 from reactive_descheduler.api.errors import DeschedulerError
-from reactive_descheduler.app.core import Core, Enduring
-from reactive_descheduler.app.daemon import Daemon, priority_classes_for
+from reactive_descheduler.app.core import Core
+from reactive_descheduler.app.daemon import Daemon
+from reactive_descheduler.app.enduring import Enduring
 from reactive_descheduler.app.policy_file import PolicyFile
+from reactive_descheduler.app.policy_reload import priority_classes_for
 from reactive_descheduler.app.settings import RunSettings
 from reactive_descheduler.client.credentials import Credentials, Target
 from reactive_descheduler.client.kube import KubeConnection

@@ -17,7 +17,8 @@ from reactive_descheduler.api.changes import (
 )
 from reactive_descheduler.api.eviction import Answer, Candidate, Cause, EvictionOutcome, Rejection
 from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.app.core import Core, Surroundings, build_core
+from reactive_descheduler.app.core import Core, build_core
+from reactive_descheduler.app.surroundings import Surroundings
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.client.evictions import EvictionAnswer
 from reactive_descheduler.config.load import load_policy

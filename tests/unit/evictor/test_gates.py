@@ -8,7 +8,7 @@ import pytest
 
 from reactive_descheduler.api.changes import Change, On
 from reactive_descheduler.api.eviction import Answer, Candidate, Held, Stop
-from reactive_descheduler.app.core import Gates
+from reactive_descheduler.app.enduring import Gates
 from reactive_descheduler.evictor.gates import ORDER
 from reactive_descheduler.evictor.gates.bucket import BucketGate
 from reactive_descheduler.evictor.gates.clock import ClockGate

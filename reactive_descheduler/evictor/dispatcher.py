@@ -12,22 +12,19 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import anyio
-import structlog
 
 from reactive_descheduler.api.changes import At, Change, ClusterEvent, Key, Never
 from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Rejection
 from reactive_descheduler.evictor.assumed import Assumed
 from reactive_descheduler.evictor.disagreements import Disagreements
+from reactive_descheduler.evictor.gate_chain import GateChain
 from reactive_descheduler.evictor.queue import EvictionQueue, Queued
 from reactive_descheduler.evictor.worker import EvictionWorker
-from reactive_descheduler.framework.gate import Gate, OpenGate
+from reactive_descheduler.framework.gate import Gate
 from reactive_descheduler.kit.clock import Clock
-
-log = structlog.get_logger()
 
 LEAST_WORKERS, MOST_WORKERS = 4, 16
 SECONDS_IN_FLIGHT = 0.2
@@ -40,8 +37,6 @@ namespaces, and the loop must breathe."""
 
 
 _VOID = "evaluation"
-
-_GATE_FAILED_WAIT = timedelta(seconds=30)
 
 
 def pool_size(rate: float) -> int:
@@ -91,15 +86,7 @@ class Dispatcher:
     ) -> None:
         self._queue = queue
         self._worker = worker
-        self._gates = tuple(gates)
-        # Most gates have nothing to say to most questions, and all of this is on the way of an
-        # eviction.
-        self._closing = _overriding("closed", self._gates)
-        self._checking = _overriding("check", self._gates)
-        self._rejecting = tuple(gate for gate in self._checking if gate.REJECTS)
-        self._starting = _overriding("sent", self._gates)
-        self._watching = _overriding("on_change", self._gates)
-        self._learning = _overriding("on_outcome", self._gates)
+        self._gates = GateChain(gates)
         self._assumed = assumed
         self._clock = clock
         self._workers = workers
@@ -111,7 +98,6 @@ class Dispatcher:
         self._observer = observer
         self._in_flight = 0
         self._closed: Held | None = None
-        self._failed_gates: set[str] = set()
         self._stopping = False
         self._idle: deque[asyncio.Future[None]] = deque()
         self._begun: deque[tuple[Queued, datetime]] = deque()
@@ -122,28 +108,12 @@ class Dispatcher:
 
     def check(self, candidate: Candidate) -> Held | Rejection | None:
         """Ask every gate about one candidate, as `take` would; for evaluation, status and
-        `plan`.
-
-        A Rejection goes before what holds: it would not be news when the holding ends, and an
-        evaluation must not come to another verdict by the passing of a settle time.
-        """
-        now = self._clock.now()
-        held: Held | None = None
-        for gate in self._checking:
-            why = self._check(gate, candidate, now)
-            if isinstance(why, Rejection):
-                return why
-            held = held or why
-        return held
+        `plan`."""
+        return self._gates.check(candidate, self._clock.now())
 
     def reject(self, candidate: Candidate) -> Rejection | None:
         """Ask only for a Rejection: for an evaluation, what merely waits counts as taken."""
-        now = self._clock.now()
-        for gate in self._rejecting:
-            why = self._check(gate, candidate, now)
-            if isinstance(why, Rejection):
-                return why
-        return None
+        return self._gates.reject(candidate, self._clock.now())
 
     def offer(
         self,
@@ -167,11 +137,7 @@ class Dispatcher:
         lost = self._assumed.on_change(change)
         if lost is not None:
             self._granted(lost, now)
-        return [
-            event
-            for gate in self._watching
-            for event in self._tell(gate, partial(gate.on_change, change, now))
-        ]
+        return self._gates.on_change(change, now)
 
     def confirm(self, uid: str) -> None:
         """A look-up told that a Pod that was assumed going is."""
@@ -197,8 +163,7 @@ class Dispatcher:
         """The wall clock jumped: shift what was noted, and ask about every held candidate anew."""
         self._tell_begun()
         self._assumed.on_jump(by)
-        for gate in self._gates:
-            gate.on_jump(by)
+        self._gates.on_jump(by)
         self.wake_all()
 
     def wake_all(self) -> None:
@@ -223,7 +188,7 @@ class Dispatcher:
         """Do the same, but leave it to `_tell_begun` to tell of it."""
         self._tell_begun()
         now = self._clock.now()
-        self._closed = self._who_closes(now)
+        self._closed = self._gates.closed(now)
         if self._closed is not None:
             return None
         until = self._clock.monotonic() + _SLICE
@@ -240,7 +205,7 @@ class Dispatcher:
                     entry, Held(_VOID, "its key is evaluated anew", (Never(candidate.pod.uid),))
                 )
                 continue
-            why = self.check(candidate)
+            why = self._gates.check(candidate, now)
             if isinstance(why, Held):
                 self._observer.held(entry, why)
                 self._queue.hold(entry, why)
@@ -272,12 +237,10 @@ class Dispatcher:
             # Another key has asked for it. Gates keep permits by Pod, so to take and give back
             # here would free those of the request that is in flight.
             return False
-        for gate in self._gates:
-            gate.take(candidate, now)
+        self._gates.take(candidate, now)
         if self._revalidate(candidate):
             return True
-        for gate in self._gates:
-            gate.give_back(candidate, now)
+        self._gates.give_back(candidate, now)
         return False
 
     def _tell_begun(self) -> None:
@@ -285,11 +248,7 @@ class Dispatcher:
         change is taken in or an answer learnt, so that none of these finds them untold."""
         while self._begun:
             entry, now = self._begun.popleft()
-            for gate in self._starting:
-                try:
-                    gate.sent(entry.candidate, now)
-                except Exception as error:
-                    self._report(gate, error)
+            self._gates.sent(entry.candidate, now)
             self._observer.sent(entry)
 
     async def run(self) -> None:
@@ -307,44 +266,7 @@ class Dispatcher:
 
     def statistics(self) -> Statistics:
         # Asked anew: a worker only looks when there may be something to send.
-        return Statistics(self._in_flight, self._workers, self._who_closes(self._clock.now()))
-
-    def _who_closes(self, now: datetime) -> Held | None:
-        for gate in self._closing:
-            try:
-                held = gate.closed(now)
-            except Exception as error:
-                held = self._failed(gate, error, now)
-            if held is not None:
-                return held
-        return None
-
-    def _check(self, gate: Gate, candidate: Candidate, now: datetime) -> Held | Rejection | None:
-        try:
-            return gate.check(candidate, now)
-        except Exception as error:
-            return self._failed(gate, error, now)
-
-    def _failed(self, gate: Gate, error: Exception, now: datetime) -> Held:
-        """Let a gate that fails hold, for in doubt nothing is evicted."""
-        self._report(gate, error)
-        reason = f"the gate failed: {type(error).__name__}: {error}"
-        return Held(gate.NAME, reason, (At(now + _GATE_FAILED_WAIT),))
-
-    def _tell(
-        self, gate: Gate, tell: Callable[[], Iterable[ClusterEvent]]
-    ) -> Sequence[ClusterEvent]:
-        """Tell a gate something; one that fails keeps nobody else from learning of it."""
-        try:
-            return tuple(tell())
-        except Exception as error:
-            self._report(gate, error)
-            return ()
-
-    def _report(self, gate: Gate, error: Exception) -> None:
-        if gate.NAME not in self._failed_gates:
-            self._failed_gates.add(gate.NAME)
-            log.error("Gate failed", gate=gate.NAME, exc_info=error)
+        return Statistics(self._in_flight, self._workers, self._gates.closed(self._clock.now()))
 
     async def _work(self) -> None:
         """One worker: it picks and sends in one step, which saves handing over to another task."""
@@ -420,11 +342,7 @@ class Dispatcher:
         now = self._clock.now()
         self._queue.finish(entry)
         outcome = self._assumed.finish(outcome)
-        events = [
-            event
-            for gate in self._learning
-            for event in self._tell(gate, partial(gate.on_outcome, outcome, now))
-        ]
+        events = self._gates.on_outcome(outcome, now)
         self._observer.answered(outcome)
         self._opened(events)
         # What the answer means for the key is for a fresh evaluation to say: gone, held or again.
@@ -434,9 +352,3 @@ class Dispatcher:
 def _rouse(sleeper: asyncio.Future[None]) -> None:
     if not sleeper.done():
         sleeper.set_result(None)
-
-
-def _overriding(method: str, gates: Sequence[Gate]) -> tuple[Gate, ...]:
-    """Return the gates that have something of their own to say to a question."""
-    default = getattr(OpenGate, method)
-    return tuple(gate for gate in gates if getattr(type(gate), method) is not default)

@@ -1,12 +1,13 @@
 """Where a Pod would find room, remembered for as long as nothing moves; and what would change that.
 
-Pods of one shape fit the same nodes, so one search answers for all of them. Pods about which more
-is asked than their shape (anti-affinity, spread, ports, volumes) are searched for one by one.
+Pods of one shape fit the same nodes, so one search answers for all of them. Of Pods about which
+more is asked than their shape (anti-affinity, spread, ports, volumes), one answers for those that
+are `alike`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules, misfit
 from reactive_descheduler.api.scheduling.spread import HARD, hard_keys, spreads
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.corrections import Correction, Corrections
+
+from .alike import likeness
 
 NODE_FIT = (
     Action.NODE_TAINTS
@@ -67,7 +70,7 @@ class Fitting:
         self.rules = rules
         self._lister: Lister | None = None
         self._version = -1
-        self._memory: dict[Shape, _Found] = {}
+        self._memory: dict[Hashable, _Found] = {}
         self._last: dict[Shape | Kin, str] = {}
         """Where there was room last, by what was asked: most likely there still is."""
 
@@ -88,15 +91,18 @@ class Fitting:
         `nodes` has to be the same for one state of the lister; it may be lazy. `among` says whether
         a node is one of them: then the one that was found last is tried first.
         """
-        if self._is_special(pod, lister):
-            return self._find(kin(pod), pod, nodes, lister, among)
         if lister is not self._lister or lister.version != self._version:
             self._lister, self._version = lister, lister.version
             self._memory.clear()
-        key = shape(pod)
+        asked: Shape | Kin = shape(pod)
+        key: Hashable = asked
+        if self._is_special(pod, lister):
+            asked, key = kin(pod), likeness(pod, lister, self.rules)
+        if key is None:
+            return self._find(asked, pod, nodes, lister, among)
         known = self._memory.get(key)
         if known is None or (known.witness is not None and known.witness.name == pod.node_name):
-            witness = self._find(key, pod, nodes, lister, among)
+            witness = self._find(asked, pod, nodes, lister, among)
             self._memory[key] = _Found(witness, "" if witness else pod.node_name)
             return witness
         if known.witness is not None or known.left_out in ("", pod.node_name):

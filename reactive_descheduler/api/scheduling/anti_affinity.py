@@ -86,6 +86,20 @@ def anti_affinity_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | No
     return None
 
 
+def kept_closed(pod: Pod, occupancy: Occupancy) -> Sequence[tuple[str, str]]:
+    """Return the domains, by topology key and value, that nobody but the Pod itself closes to its
+    kind: to the Pod alone they are open."""
+    known = occupancy.pod(pod.uid)
+    node = occupancy.node(known.node_name) if known is not None else None
+    if node is None:
+        return ()
+    found = neighbours(pod, occupancy)
+    domains = ((key, node.labels[key]) for key in found.keys if key in node.labels)
+    return [
+        each for each in domains if [other.uid for other in found.taken.get(each, ())] == [pod.uid]
+    ]
+
+
 class Neighbours(NamedTuple):
     """Where the Pods of one kind cannot go for anti-affinity."""
 

@@ -153,17 +153,45 @@ def spread_misfit(
     for spread in spreads(pod.template, HARD):
         value = node.labels[spread.topology_key]
         counted = _expected(spread, pod, occupancy)
-        here, least = counted.counts.get(value, 0), counted.least
-        if least is None or not spread.selector.requirements:
+        if counted.least is None or not spread.selector.requirements:
             continue  # for the scheduler an empty selector counts nobody
-        left = _left(spread, counted, pod.namespace, occupancy, leaving)
-        if left is not None:
-            here -= left == value
-            least = min(least, counted.counts[left] - 1)
+        left, least = _remainder(spread, counted, pod, occupancy, leaving)
+        here = counted.counts.get(value, 0) - (left == value)
         skew = here + selects(spread, pod.template) - least
         if skew > spread.max_skew:
             return f"topology spread over {spread.topology_key}: skew {skew} in {value}"
     return None
+
+
+class Remainder(NamedTuple):
+    """What a constraint counts once a Pod has left."""
+
+    domain: str | None
+    """Where it is one less; None if nowhere."""
+    least: int
+    """The least of all domains."""
+
+
+def remainders(pod: Pod, occupancy: SpreadOccupancy) -> tuple[tuple[Spread, Remainder], ...]:
+    """Return what is left of what the Pod's own hard constraints count, once it has left: all that
+    `spread_misfit` reads of a leaving Pod beyond namespace and template, its promise aside."""
+    return tuple(
+        (spread, _remainder(spread, counted, pod, occupancy, pod))
+        for spread in spreads(pod.template, HARD)
+        if (counted := _expected(spread, pod, occupancy)).least is not None
+    )
+
+
+def _remainder(
+    spread: Spread,
+    counted: DomainCounts,
+    pod: Pod,
+    occupancy: SpreadOccupancy,
+    leaving: Pod | None,
+) -> Remainder:
+    least = counted.least or 0
+    left = _left(spread, counted, pod.namespace, occupancy, leaving)
+    return Remainder(left, least if left is None else min(least, counted.counts[left] - 1))
 
 
 def _expected(spread: Spread, pod: Pod, occupancy: SpreadOccupancy) -> DomainCounts:

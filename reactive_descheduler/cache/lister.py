@@ -112,6 +112,15 @@ class Lister:
         """Return the Pods of a namespace that cannot be read, by name."""
         return self._group(self._store.unreadable_pods, namespace)
 
+    def unreadable_by_node(self) -> Mapping[str, Sequence[Pod]]:
+        """Return the Pods that cannot be read of each node that has any: mostly none at all."""
+        found: dict[str, list[Pod]] = {}
+        for namespace in sorted(self._store.unreadable_pods.groups()):
+            for pod in self.unreadable(namespace):
+                if pod.node_name:
+                    found.setdefault(pod.node_name, []).append(pod)
+        return found
+
     def owned_pods(self, owner_uid: str) -> Sequence[Pod]:
         """Return the Pods that have this owner among theirs, in any phase."""
         return self._group(self._store.pods_by_owner, owner_uid)

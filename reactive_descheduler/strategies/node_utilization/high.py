@@ -21,6 +21,7 @@ class HighNodeUtilization(NodeUtilization):
     """Cordoned nodes are emptied too; what is left on a destination is all that stops it."""
 
     NAME: ClassVar[str] = "HighNodeUtilization"
+    UNREADABLE: ClassVar[str] = "it neither gives Pods away nor takes any in"
 
     def __init__(
         self,
@@ -57,6 +58,8 @@ class HighNodeUtilization(NodeUtilization):
     def _sorted(self, uses: Sequence[NodeUse], _reading: Reading) -> Sorting:
         under, rest = [], []
         for use in uses:
+            if use.unreadable is not None:
+                continue
             if is_under(use.shares, self._low):
                 under.append(use)
             elif not use.node.unschedulable:

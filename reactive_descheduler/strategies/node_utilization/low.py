@@ -18,6 +18,7 @@ from .utilization import NodeUtilization, Sorted, Sorting
 
 class LowNodeUtilization(NodeUtilization):
     NAME: ClassVar[str] = "LowNodeUtilization"
+    UNREADABLE: ClassVar[str] = "it takes no Pods in"
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class LowNodeUtilization(NodeUtilization):
         )
         self._low = arguments.thresholds
         self._high = arguments.target_thresholds
-        self._deviates = arguments.use_deviation_thresholds
+        self._deviates = self.needs_all = arguments.use_deviation_thresholds
 
     def has_enough(self, source: NodeUse, high: Shares) -> bool:
         return all(source.used.get(name, 0) <= source.limit(name, high) for name in self.counted)
@@ -56,7 +57,8 @@ class LowNodeUtilization(NodeUtilization):
         under, over = [], []
         for use in uses:
             if not use.node.unschedulable and is_under(use.shares, low):
-                under.append(use)
+                if use.unreadable is None:  # or it may be fuller than it looks
+                    under.append(use)
             elif is_over(use.shares, high) and self._was_over(use, high, reading.samples):
                 over.append(use)
         yield Pause()

@@ -89,12 +89,15 @@ class _Requests:
         self._lister = lister
         self._names = names
         self._named = named
+        self._unreadable = lister.unreadable_by_node()
 
     def of_node(self, node: Node, /) -> NodeUse:
         requests = self._lister.requests_on(node.name)
         used = {name: requests.get(name, 0) for name in self._names}
-        used["pods"] = self._lister.active_pods_on(node.name) * NANOS
-        return NodeUse(node, used, self._named)
+        unreadable = self._unreadable.get(node.name, ())
+        # Not even whether they have finished is known of these.
+        used["pods"] = (self._lister.active_pods_on(node.name) - len(unreadable)) * NANOS
+        return NodeUse(node, used, self._named, unreadable=next(iter(unreadable), None))
 
     def of_pod(self, pod: Pod, /) -> Amounts:
         requests = pod.template.requests
@@ -134,11 +137,13 @@ class _Measured:
         self._view = view
         self._usage = usage
         self._named = named
+        self._unreadable = view.lister.unreadable_by_node() if "pods" in named else {}
         self.samples = usage.samples
 
     def of_node(self, node: Node, /) -> NodeUse:
         gone = self._view.lister.gone_on(node.name)
-        pods = self._view.lister.active_pods_on(node.name) * NANOS
+        unreadable = self._unreadable.get(node.name, ())
+        pods = (self._view.lister.active_pods_on(node.name) - len(unreadable)) * NANOS
         found = [
             {
                 "cpu": amounts.get("cpu", 0),
@@ -152,7 +157,8 @@ class _Measured:
         ]
         capacity = capacity_of(node, found[-1])
         before = [shares_of(used, capacity, self._named) for used in found[:-1]]
-        return NodeUse(node, found[-1], self._named, before)
+        first = next(iter(unreadable), None)
+        return NodeUse(node, found[-1], self._named, before, unreadable=first)
 
     def of_pod(self, pod: Pod, /) -> Amounts | str:
         sample = self._usage.pod(pod)

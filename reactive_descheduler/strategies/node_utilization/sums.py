@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reactive_descheduler.api.node import Node
+from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.quantity import NANOS, milli_value, value
 
 from .arguments import METRIC_RESOURCE
@@ -29,6 +30,8 @@ class NodeUse:
     """The resources that have thresholds."""
     before: Sequence[Shares] = ()
     """Shares by earlier samples, where usage is measured and several are asked for."""
+    unreadable: Pod | None = None
+    """A Pod of it that cannot be read: this much is used, and nobody knows how much more."""
     capacity: Amounts = field(init=False)
     shares: Shares = field(init=False)
     """Of the resources that have thresholds, as they were at the start."""

@@ -123,6 +123,8 @@ class NodeUtilization(ABC):
     PHASE: ClassVar[Phase] = Phase.BALANCE
     EVENTS: ClassVar[tuple[Subscription, ...]] = EVENTS
     HOLDS: ClassVar[Holds] = Holds.OWN
+    UNREADABLE: ClassVar[str]
+    """What becomes of a node of which a Pod cannot be read."""
 
     def __init__(
         self,
@@ -136,6 +138,8 @@ class NodeUtilization(ABC):
     ) -> None:
         self.key = Key(profile, self.NAME, ())
         self.limit = limit
+        self.needs_all = False
+        """Whether one node whose usage is not known leaves nothing to go by."""
         self._source = source
         self._least = arguments.number_of_nodes
         self._excluded = frozenset(arguments.evictable_namespaces.exclude)
@@ -176,6 +180,11 @@ class NodeUtilization(ABC):
             uses.append(reading.of_node(node))
             if len(uses) % _NODES == 0:
                 yield Pause()
+        unknown = [use for use in uses if use.unreadable is not None]
+        if unknown:
+            yield self._unreadable(unknown)
+            if self.needs_all:
+                return
         found = yield from self._sorted(uses, reading)
         yield Pause()
         if not found.sources:
@@ -184,6 +193,18 @@ class NodeUtilization(ABC):
             yield Rejection(self.NAME, found.why_not, _ANY_ROOM)
             return
         yield from _Relief(self, view, reading, found).relieve(most)
+
+    def _unreadable(self, uses: Sequence[NodeUse]) -> Rejection:
+        """Return what becomes of nodes that might be fuller than they look; told once for all."""
+        first, more = uses[0], len(uses) - 1
+        pod = first.unreadable
+        assert pod is not None  # the callers choose them by it
+        name = f"Pod {pod.namespace}/{pod.name}"
+        others = f" (so with {more} more nodes)" if more else ""
+        ends = "there is no mean of all nodes" if self.needs_all else self.UNREADABLE
+        reason = f"what is used of node {first.node.name} is unknown, for {name} is unreadable"
+        wake = On(Action.POD_OPAQUE, None)
+        return Rejection(self.NAME, f"{reason}: {ends}{others}", (wake,))
 
     def counts(self, _key: Key, _pod: Pod, _lister: Lister, /) -> bool:
         return True

@@ -51,8 +51,9 @@ class PodTemplate(msgspec.Struct, frozen=True, eq=False, gc=False, kw_only=True)
     node_selector: dict[str, str]
     required_node_affinity: NodeSelector | None = None
     preferred_node_affinity: tuple[PreferredSchedulingTerm, ...] = ()
+    pod_affinity: tuple[PodAffinityTerm, ...] = ()
+    """Required terms only; so of anti-affinity."""
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
-    """Required anti-affinity terms only."""
     tolerations: tuple[Toleration, ...] = ()
     spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     priority: int | None = None

@@ -93,7 +93,8 @@ class TemplateTable:
     def _make(self, meta: wire.Meta, spec: wire.PodSpec) -> PodTemplate:
         affinity = self.part(spec.affinity, _affinity, _NO_AFFINITY)
         node_affinity = affinity.node_affinity or wire.NodeAffinity()
-        anti_affinity = affinity.pod_anti_affinity or wire.PodAntiAffinity()
+        pod_affinity = affinity.pod_affinity or wire.PodTerms()
+        anti_affinity = affinity.pod_anti_affinity or wire.PodTerms()
         containers = spec.containers or []
         init_containers = spec.init_containers or []
         resources = [self._amounts_of(container) for container in containers]
@@ -106,6 +107,7 @@ class TemplateTable:
             node_selector=self.part(spec.node_selector, _texts, NO_TEXTS),
             required_node_affinity=node_affinity.required,
             preferred_node_affinity=node_affinity.preferred or (),
+            pod_affinity=pod_affinity.required or (),
             anti_affinity=anti_affinity.required or (),
             tolerations=self.part(spec.tolerations, _tolerations, ()),
             spread_constraints=self.part(spec.topology_spread_constraints, _spread, ()),

@@ -245,10 +245,13 @@ class NodeAffinity(Wire, frozen=True, gc=False):
     )
 
 
-class PodAntiAffinity(Wire, frozen=True, gc=False):
+class PodTerms(Wire, frozen=True, gc=False):
+    """Of Pod affinity, or of anti-affinity."""
+
     required: tuple[PodAffinityTerm, ...] | None = msgspec.field(default=(), name=_REQUIRED)
 
 
 class Affinity(Wire, frozen=True, gc=False):
     node_affinity: NodeAffinity | None = None
-    pod_anti_affinity: PodAntiAffinity | None = None
+    pod_affinity: PodTerms | None = None
+    pod_anti_affinity: PodTerms | None = None

@@ -107,6 +107,7 @@ _RULES: Mapping[Correction, _Rule] = {
         and facts.any_template(lambda pod: pod.preferred_node_affinity)
     ),
     Correction.NODE_FIT_ANTI_AFFINITY: _node_fit(lambda pod: pod.anti_affinity),
+    Correction.NODE_FIT_POD_AFFINITY: _node_fit(lambda pod: pod.pod_affinity),
     Correction.NODE_FIT_SPREAD: _node_fit(lambda pod: pod.spread_constraints),
     Correction.NODE_FIT_VOLUMES: _node_fit(lambda pod: pod.claims),
     Correction.NODE_FIT_HOST_PORTS: _node_fit(lambda pod: pod.host_ports),

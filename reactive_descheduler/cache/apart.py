@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from reactive_descheduler.api.pod import Kin, Pod, kin
-from reactive_descheduler.api.scheduling.anti_affinity import (
-    ANY_NAMESPACE,
-    namespaces_looked_into,
-)
+from reactive_descheduler.api.scheduling.anti_affinity import namespaces_looked_into
+from reactive_descheduler.api.scheduling.pod_terms import ANY_NAMESPACE
 from reactive_descheduler.cache.counts import takes_room
 
 Groups = Mapping[str, Mapping[Kin, frozenset[str]]]

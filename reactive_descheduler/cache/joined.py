@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reactive_descheduler.api.pod import Kin, Pod, kin
-from reactive_descheduler.api.scheduling.anti_affinity import (
-    ANY_NAMESPACE,
-    namespaces_looked_into,
-)
+from reactive_descheduler.api.scheduling.anti_affinity import namespaces_looked_into
+from reactive_descheduler.api.scheduling.pod_terms import ANY_NAMESPACE
 from reactive_descheduler.api.selectors import SelectorError, matches
 from reactive_descheduler.api.surroundings import Namespace
 from reactive_descheduler.api.terms import PodAffinityTerm

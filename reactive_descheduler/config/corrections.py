@@ -138,6 +138,12 @@ class Correction(StrEnum):
         "Node fit reads the anti-affinity of the Pod and of those already there, over the whole"
         " topology domain.",
     )
+    NODE_FIT_POD_AFFINITY = (
+        "nodeFitPodAffinity",
+        "Node fit does not read Pod affinity.",
+        "A node without the Pods near it that the Pod's required Pod affinity asks for does not"
+        " fit.",
+    )
     NODE_FIT_SPREAD = (
         "nodeFitSpread",
         "Node fit does not read topology spread constraints.",

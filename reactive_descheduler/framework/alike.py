@@ -9,6 +9,7 @@ from typing import NamedTuple
 from reactive_descheduler.api.pod import Kin, Pod, kin
 from reactive_descheduler.api.scheduling.anti_affinity import kept_closed
 from reactive_descheduler.api.scheduling.fit import FitRules
+from reactive_descheduler.api.scheduling.pod_affinity import NOT_ALONE, Alone, aloneness
 from reactive_descheduler.api.scheduling.spread import Remainder, Spread, remainders
 from reactive_descheduler.cache.lister import Lister
 
@@ -23,6 +24,7 @@ class Likeness(NamedTuple):
     kin: Kin
     opens: tuple[tuple[str, str], ...]
     """Topology domains, of other nodes too, that are closed only by the Pod itself."""
+    alone: Alone
     remainders: tuple[tuple[Spread, Remainder], ...]
 
 
@@ -30,11 +32,16 @@ def likeness(pod: Pod, lister: Lister, rules: FitRules) -> Hashable:
     """Return the same for Pods that one state treats alike; None for a Pod unlike all others."""
     if lister.has_promise(pod.uid) or (not rules.anti_affinity and _is_told_by_name(pod, lister)):
         return None
+    alone = aloneness(pod, lister) if rules.pod_affinity else NOT_ALONE
     opens = kept_closed(pod, lister) if rules.anti_affinity else ()
     spread = remainders(pod, lister) if rules.spread else ()
     return Likeness(
         kin(pod),
         tuple(each for each in opens if _is_shared(*each, lister)),
+        Alone(
+            alone.everywhere,
+            tuple(each for each in alone.domains if _is_shared(*each, lister)),
+        ),
         tuple(
             (constraint, _without_own_node(constraint, left, lister)) for constraint, left in spread
         ),

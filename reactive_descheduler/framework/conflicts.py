@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, PodTemplate, kin
-from reactive_descheduler.api.scheduling.anti_affinity import keeps_kin_away
+from reactive_descheduler.api.scheduling.pod_terms import chooses
 from reactive_descheduler.api.selectors import SelectorError, check_selector, matches
 from reactive_descheduler.api.terms import LabelSelector, PodAffinityTerm
 from reactive_descheduler.cache.joined import reached
@@ -325,7 +325,7 @@ class Conflicts:
     def _keeps_away(self, rule: _Rule, other: Kin) -> bool:
         if not self._corrected:
             return matches(rule.term.label_selector, other.template.labels)
-        return keeps_kin_away(rule.term, rule.owner, other, self._labels_of)
+        return chooses(rule.term, rule.owner, other, self._labels_of)
 
     def _labels_of(self, name: str) -> Mapping[str, str] | None:
         namespace = self._lister.namespace(name)

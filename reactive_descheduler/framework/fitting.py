@@ -1,8 +1,8 @@
 """Where a Pod would find room, remembered for as long as nothing moves; and what would change that.
 
 Pods of one shape fit the same nodes, so one search answers for all of them. Of Pods about which
-more is asked than their shape (anti-affinity, spread, ports, volumes), one answers for those that
-are `alike`.
+more is asked than their shape (affinity to Pods, spread, ports, volumes), one answers for those
+that are `alike`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import NamedTuple
 from reactive_descheduler.api.changes import Action, On
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, Shape, kin, shape
-from reactive_descheduler.api.scheduling.anti_affinity import ANY_NAMESPACE, neighbours
+from reactive_descheduler.api.scheduling.anti_affinity import neighbours
 from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules, misfit
+from reactive_descheduler.api.scheduling.pod_terms import ANY_NAMESPACE, namespaces_of
 from reactive_descheduler.api.scheduling.spread import HARD, hard_keys, spreads
+from reactive_descheduler.api.terms import PodAffinityTerm
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.corrections import Correction, Corrections
 
@@ -48,6 +50,7 @@ def fit_rules(corrections: Corrections) -> FitRules:
     """Return what node fit looks at under these corrections."""
     return FitRules(
         anti_affinity=Correction.NODE_FIT_ANTI_AFFINITY in corrections,
+        pod_affinity=Correction.NODE_FIT_POD_AFFINITY in corrections,
         host_ports=Correction.NODE_FIT_HOST_PORTS in corrections,
         volumes=Correction.NODE_FIT_VOLUMES in corrections,
         spread=Correction.NODE_FIT_SPREAD in corrections,
@@ -156,6 +159,7 @@ class Fitting:
         return (
             apart
             or lister.has_promise(pod.uid)
+            or (rules.pod_affinity and bool(template.pod_affinity))
             or (rules.host_ports and bool(template.host_ports))
             or (rules.volumes and bool(template.claims))
             or (rules.spread and bool(hard_keys(template)))
@@ -198,12 +202,13 @@ class Fitting:
             if template.anti_affinity or lister.kept_apart(pod.namespace):
                 yield On(_TOPOLOGY, None)
                 yield On(Action.NAMESPACE_LABELS, ("Namespace", "", pod.namespace))
-            for term in template.anti_affinity:
-                if term.namespace_selector is not None:
-                    yield On(_STANDS | Action.NAMESPACE_LABELS, None)
-                else:
-                    for name in term.namespaces or (pod.namespace,):
-                        yield On(_STANDS, ("Namespace", "", name))
+            yield from _chosen(_STANDS, template.anti_affinity, pod)
+        if rules.pod_affinity and template.pod_affinity:
+            near = _STANDS | Action.POD_TERMINATING
+            yield from _chosen(near, template.pod_affinity, pod)
+            yield On(_TOPOLOGY, None)
+            if lister.promised():
+                yield On(Action.REPLACED, None)
         if rules.spread and spreads(template, HARD):
             yield On(_STANDS | Action.POD_TERMINATING, ("Namespace", "", pod.namespace))
             yield On(_TOPOLOGY | Action.NODE_TAINTS, None)
@@ -213,3 +218,15 @@ class Fitting:
                 yield On(Action.CLAIM, ("PersistentVolumeClaim", pod.namespace, name))
                 if claim is not None and claim.volume:
                     yield On(Action.VOLUME, ("PersistentVolume", "", claim.volume))
+
+
+def _chosen(action: Action, terms: Iterable[PodAffinityTerm], pod: Pod) -> Iterator[On]:
+    """Yield this, of Pods that terms of a Pod may choose, and what lets them choose others."""
+    terms = tuple(terms)
+    for name in sorted(namespaces_of(terms, pod.namespace)):
+        if name == ANY_NAMESPACE:
+            yield On(action | Action.NAMESPACE_LABELS, None)
+        else:
+            yield On(action, ("Namespace", "", name))
+    if any(term.match_label_keys or term.mismatch_label_keys for term in terms):
+        yield On(Action.POD_LABELS, pod.ref)

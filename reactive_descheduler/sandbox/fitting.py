@@ -148,8 +148,43 @@ def has_anti_affinity(pod: JsonObject) -> bool:
     return bool(_anti_affinity(pod))
 
 
+def has_affinity(pod: JsonObject) -> bool:
+    """Whether the Pod has to be near others."""
+    return bool(_affinity(pod))
+
+
+def is_near(
+    pod: JsonObject, node: JsonObject, others: Iterable[tuple[JsonObject, JsonObject]]
+) -> bool:
+    """Whether required Pod affinity holds: in each domain someone whom all terms choose.
+
+    `others` are Pods with the nodes that they are on. A Pod that its own terms choose may be the
+    first, where the node is in a domain of each term.
+    """
+    terms = _affinity(pod)
+    if not terms:
+        return True
+    keys = [text(term, "topologyKey") for term in terms]
+    if any(key not in labels(node) for key in keys):
+        return False
+    chosen = [
+        labels(place)
+        for other, place in others
+        if all(_chooses(term, pod, other) for term in terms)
+        and any(key in labels(place) for key in keys)
+    ]
+    if not chosen and all(_chooses(term, pod, pod) for term in terms):
+        return True
+    return all(any(place.get(key) == labels(node)[key] for place in chosen) for key in keys)
+
+
 def _anti_affinity(pod: JsonObject) -> list[JsonObject]:
     path = ("podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    return objects(pod, "spec", "affinity", *path)
+
+
+def _affinity(pod: JsonObject) -> list[JsonObject]:
+    path = ("podAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     return objects(pod, "spec", "affinity", *path)
 
 
@@ -165,6 +200,11 @@ def _repels(
     domain = labels(node).get(key)
     if domain is None or labels(other_node).get(key) != domain:
         return False
+    return _chooses(term, holder, other)
+
+
+def _chooses(term: JsonObject, holder: JsonObject, other: JsonObject) -> bool:
+    """Whether a term of the holder's means the other; `namespaceSelector` is not read."""
     namespaces = strings(term, "namespaces") or [namespace_of(holder)]
     if namespace_of(other) not in namespaces:
         return False

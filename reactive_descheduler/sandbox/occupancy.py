@@ -37,9 +37,10 @@ class Occupancy:
     def on(self, node: str) -> Occupied:
         return self._nodes[node]
 
-    def that_may_repel(self, pod: JsonObject) -> Iterable[JsonObject]:
-        """The placed Pods that anti-affinity is about: all of them, if this Pod has some."""
-        if not fitting.has_anti_affinity(pod):
+    def that_matter_to(self, pod: JsonObject) -> Iterable[JsonObject]:
+        """The placed Pods that affinity to Pods, or the lack of it, is about: all of them, if this
+        Pod has such terms."""
+        if not fitting.has_anti_affinity(pod) and not fitting.has_affinity(pod):
             return self._apart.values()
         return [other for node in self._nodes.values() for other in node.pods.values()]
 

@@ -56,7 +56,7 @@ class Scheduler(Controller):
         wanted = fitting.requests_of(pod)
         others = [
             (other, node)
-            for other in self._occupancy.that_may_repel(pod)
+            for other in self._occupancy.that_matter_to(pod)
             if (node := self._nodes.objects.get(("", text(other, "spec", "nodeName")))) is not None
         ]
         suitable = [
@@ -65,6 +65,7 @@ class Scheduler(Controller):
             if fitting.has_room(wanted, node, self._occupancy.on(name_of(node)).requests)
             and fitting.admits(node, pod)
             and fitting.is_apart(pod, node, others)
+            and fitting.is_near(pod, node, others)
         ]
         return min(suitable, key=lambda node: self._load(pod, node), default=None)
 
@@ -103,6 +104,14 @@ class Scheduler(Controller):
             self.add(key_of(new))
         if new is None or (old is not None and is_terminating(new) > is_terminating(old)):
             self._retry_all()
+        elif text(new, "spec", "nodeName") and not text(old, "spec", "nodeName"):
+            self._retry_those_who_want_company()
+
+    def _retry_those_who_want_company(self) -> None:
+        for key in self._unschedulable:
+            pod = self._pods.objects.get(key)
+            if pod is not None and fitting.has_affinity(pod):
+                self.add(key)
 
     def _retry_all(self) -> None:
         for key in self._unschedulable:

@@ -115,6 +115,7 @@ def _other_spec(template: PodTemplate) -> object:
         template.node_selector,
         template.required_node_affinity,
         template.preferred_node_affinity,
+        template.pod_affinity,
         template.anti_affinity,
         template.spread_constraints,
         template.priority,

@@ -6,21 +6,24 @@ a Pod tells itself by its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, kin
 from reactive_descheduler.api.scheduling.occupancy import Occupancy
+from reactive_descheduler.api.scheduling.pod_terms import (
+    LabelsOf,
+    chooses,
+    kins_at,
+    labels_in,
+    namespaces_of,
+    own_domains,
+    without_labels,
+)
 from reactive_descheduler.api.selectors import SelectorError, matches
 from reactive_descheduler.api.terms import PodAffinityTerm
-
-LabelsOf = Callable[[str], Mapping[str, str] | None]
-"""Returns the labels of a namespace; None if it is not known."""
-
-ANY_NAMESPACE = ""
-"""Stands for the namespaces of a term that chooses them by their labels."""
 
 
 def keeps_away(term: PodAffinityTerm, owner: Pod, other: Pod, labels_of: LabelsOf) -> bool:
@@ -29,46 +32,12 @@ def keeps_away(term: PodAffinityTerm, owner: Pod, other: Pod, labels_of: LabelsO
     Raises:
         SelectorError: a selector of the term is malformed.
     """
-    return other.uid != owner.uid and keeps_kin_away(term, kin(owner), kin(other), labels_of)
-
-
-def keeps_kin_away(term: PodAffinityTerm, owner: Kin, other: Kin, labels_of: LabelsOf) -> bool:
-    """Say the same of any two Pods of these kinds.
-
-    Raises:
-        SelectorError: a selector of the term is malformed.
-    """
-    return (
-        looks_into(term, owner.namespace, other.namespace, labels_of)
-        and matches(term.label_selector, other.template.labels)
-        and _label_keys_agree(term, owner.template.labels, other.template.labels)
-    )
-
-
-def looks_into(term: PodAffinityTerm, own: str, namespace: str, labels_of: LabelsOf) -> bool:
-    """Say whether a term of a Pod in namespace `own` looks at the Pods of `namespace`.
-
-    Raises:
-        SelectorError: its namespaceSelector is malformed.
-    """
-    if namespace in (term.namespaces or ()):
-        return True
-    if term.namespace_selector is None:
-        return not term.namespaces and namespace == own
-    labels = labels_of(namespace)
-    return labels is not None and matches(term.namespace_selector, labels)
+    return other.uid != owner.uid and chooses(term, kin(owner), kin(other), labels_of)
 
 
 def namespaces_looked_into(of: Kin) -> frozenset[str]:
     """Return the namespaces that the terms name, ANY_NAMESPACE for those chosen by labels."""
-    found: set[str] = set()
-    for term in of.template.anti_affinity:
-        found.update(term.namespaces or ())
-        if term.namespace_selector is not None:
-            found.add(ANY_NAMESPACE)
-        elif not term.namespaces:
-            found.add(of.namespace)
-    return frozenset(found)
+    return namespaces_of(of.template.anti_affinity, of.namespace)
 
 
 def anti_affinity_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
@@ -89,14 +58,11 @@ def anti_affinity_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | No
 def kept_closed(pod: Pod, occupancy: Occupancy) -> Sequence[tuple[str, str]]:
     """Return the domains, by topology key and value, that nobody but the Pod itself closes to its
     kind: to the Pod alone they are open."""
-    known = occupancy.pod(pod.uid)
-    node = occupancy.node(known.node_name) if known is not None else None
-    if node is None:
-        return ()
     found = neighbours(pod, occupancy)
-    domains = ((key, node.labels[key]) for key in found.keys if key in node.labels)
     return [
-        each for each in domains if [other.uid for other in found.taken.get(each, ())] == [pod.uid]
+        each
+        for each in own_domains(pod, found.keys, occupancy)
+        if [other.uid for other in found.taken.get(each, ())] == [pod.uid]
     ]
 
 
@@ -147,15 +113,10 @@ def _neighbours(of: Kin, occupancy: Occupancy) -> Neighbours:
 
 def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
     """Yield a topology key and a Pod for every term that keeps one of the two from the other."""
-
-    def labels_of(name: str) -> Mapping[str, str] | None:
-        namespace = occupancy.namespace(name)
-        return namespace.labels if namespace is not None else None
-
-    for other in dict.fromkeys(_looked_at(of, occupancy)):
-        # Of the incoming Pod's own terms the scheduler also asks whether they would choose a
-        # namespace without labels, and if so looks into all (seen with 1.36).
-        own = {*_keys(of, other, labels_of), *_keys(of, other, _without_labels)}
+    labels_of = labels_in(occupancy, doubtful=True)
+    looked_at = kins_at(of.template.anti_affinity, of.namespace, occupancy)
+    for other in dict.fromkeys(looked_at):
+        own = {*_keys(of, other, labels_of), *_keys(of, other, without_labels)}
         pods = (*occupancy.placed_pods(other), *occupancy.promised_of(other)) if own else ()
         yield from ((key, pod) for pod in pods for key in sorted(own))
     owners = (*occupancy.kept_apart(of.namespace), *occupancy.promised_apart(of.namespace))
@@ -168,26 +129,12 @@ def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
         yield from ((key, pod) for pod in pods for key in keys)
 
 
-def _without_labels(_: str) -> Mapping[str, str]:
-    return {}
-
-
-def _looked_at(of: Kin, occupancy: Occupancy) -> Iterator[Kin]:
-    """Yield all at whom some term may look."""
-    names = namespaces_looked_into(of)
-    if ANY_NAMESPACE in names:
-        names = names | {each.name for each in occupancy.namespaces()}
-    for name in sorted(names - {ANY_NAMESPACE}):
-        yield from (Kin(name, template) for template in occupancy.templates_in(name))
-        yield from occupancy.promised_kins(name)
-
-
 def _keys(owner: Kin, other: Kin, labels_of: LabelsOf) -> Sequence[str]:
     """Return over which topology keys the owner's terms keep the other away."""
     terms = owner.template.anti_affinity
     if all(term.namespace_selector is None for term in terms):
         return _keys_by_name(owner, other)
-    return [term.topology_key for term in terms if keeps_kin_away(term, owner, other, labels_of)]
+    return [term.topology_key for term in terms if chooses(term, owner, other, labels_of)]
 
 
 @lru_cache(maxsize=65_536)
@@ -196,17 +143,5 @@ def _keys_by_name(owner: Kin, other: Kin) -> Sequence[str]:
     return tuple(
         term.topology_key
         for term in owner.template.anti_affinity
-        if keeps_kin_away(term, owner, other, lambda _: None)
+        if chooses(term, owner, other, lambda _: None)
     )
-
-
-def _label_keys_agree(
-    term: PodAffinityTerm, own: Mapping[str, str], other: Mapping[str, str]
-) -> bool:
-    """Read `matchLabelKeys` and `mismatchLabelKeys`; a key that the owner lacks says nothing.
-
-    The API server writes them into the selector too, where its version does so.
-    """
-    return all(
-        other.get(key) == own[key] for key in term.match_label_keys or () if key in own
-    ) and all(other.get(key) != own[key] for key in term.mismatch_label_keys or () if key in own)

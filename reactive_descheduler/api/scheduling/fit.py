@@ -1,7 +1,7 @@
 """Whether a Pod would fit a node: as upstream reckons it (spec/strategies 2.9), and beyond.
 
-Not looked at, as upstream does not: preferred affinity, Pod affinity, readiness (callers pass ready
-nodes); and, unless the rules say so, what `FitRules` names. Every check is against the present
+Not looked at, as upstream does not: preferred affinity, readiness (callers pass ready nodes); and,
+unless the rules say so, what `FitRules` names. Every check is against the present
 state, in which promised room counts as taken.
 """
 
@@ -18,6 +18,7 @@ from reactive_descheduler.api.scheduling.anti_affinity import anti_affinity_misf
 from reactive_descheduler.api.scheduling.host_ports import host_port_misfit
 from reactive_descheduler.api.scheduling.node_affinity import AffinityError, matches_node
 from reactive_descheduler.api.scheduling.occupancy import Occupancy
+from reactive_descheduler.api.scheduling.pod_affinity import pod_affinity_misfit
 from reactive_descheduler.api.scheduling.spread import spread_misfit
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, taint_text, untolerated
 from reactive_descheduler.api.scheduling.volumes import volume_misfit
@@ -30,6 +31,7 @@ class FitRules(NamedTuple):
 
     anti_affinity: bool = False
     """Over whole topology domains, and that of the Pods already there."""
+    pod_affinity: bool = False
     host_ports: bool = False
     volumes: bool = False
     spread: bool = False
@@ -60,6 +62,7 @@ def _further_misfit(pod: Pod, node: Node, occupancy: Occupancy, rules: FitRules)
         (host_port_misfit(pod, node, occupancy) if rules.host_ports else None)
         or (volume_misfit(pod, node, occupancy) if rules.volumes else None)
         or (anti_affinity_misfit(pod, node, occupancy) if rules.anti_affinity else None)
+        or (pod_affinity_misfit(pod, node, occupancy) if rules.pod_affinity else None)
         or (spread_misfit(pod, node, occupancy, leaving=pod) if rules.spread else None)
     )
 

@@ -23,6 +23,9 @@ class Occupancy(SpreadOccupancy, Protocol):
     def pods_on(self, node_name: str, /) -> Iterable[Pod]: ...
     def pods_in(self, namespace: str, /) -> Iterable[Pod]: ...
 
+    def unreadable(self, namespace: str, /) -> Iterable[Pod]:
+        """Return the Pods of a namespace that cannot be read."""
+
     def requests_on(self, node_name: str, /) -> Mapping[str, int]:
         """Return what the node's active Pods request in all, in billionths of the base unit."""
 

@@ -122,8 +122,9 @@ def _targets(survey: Survey, spread: Spread, counted: DomainCounts, state: _Stat
         ) and state.room.takes(pod, node)
 
     def like(pod: Pod) -> Hashable:
-        if pod.template.anti_affinity or survey.view.lister.has_promise(pod.uid):
-            return pod.uid  # a Pod is not in its own way
+        near = pod.template.anti_affinity or pod.template.pod_affinity
+        if near or survey.view.lister.has_promise(pod.uid):
+            return pod.uid  # a Pod is neither in its own way nor near itself
         hard = (each for each in spreads(pod.template, HARD) if each is not spread)
         leaves = [
             _leaving(counts.spread_counts(survey.namespace, each), pod)

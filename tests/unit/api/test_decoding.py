@@ -160,7 +160,10 @@ def test_terms_of_a_spec_are_read(decoder: Decoder) -> None:
                 required: {"nodeSelectorTerms": [zone_in]},
                 preferred: [{"weight": 5, "preference": zone_in}],
             },
-            "podAffinity": {required: [{"topologyKey": "ignored"}]},
+            "podAffinity": {
+                required: [{"topologyKey": "rack"}],
+                preferred: [{"weight": 1, "podAffinityTerm": {"topologyKey": "ignored"}}],
+            },
             "podAntiAffinity": {required: [{"topologyKey": "zone", "labelSelector": {}}]},
         },
         tolerations=[{"key": "k", "operator": "Exists", "tolerationSeconds": 5}],
@@ -174,6 +177,7 @@ def test_terms_of_a_spec_are_read(decoder: Decoder) -> None:
     assert terms is not None
     assert terms[0].match_expressions == (zone,)
     assert [each.weight for each in template.preferred_node_affinity] == [5]
+    assert [each.topology_key for each in template.pod_affinity] == ["rack"]
     assert [each.topology_key for each in template.anti_affinity] == ["zone"]
     assert template.anti_affinity[0].label_selector is not None
     assert [each.operator for each in template.tolerations] == ["Exists"]

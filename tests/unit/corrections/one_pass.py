@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from reactive_descheduler.api.errors import PolicyError
@@ -84,12 +84,21 @@ PREFERRED_B: dict[str, object] = {
 
 def kept_away(app: str, **term: object) -> dict[str, object]:
     """Return the affinity of a Pod that keeps Pods of an app off its node."""
+    return {"podAntiAffinity": _required(app, term)}
+
+
+def kept_near(app: str, **term: object) -> dict[str, object]:
+    """Return the affinity of a Pod that has to be on a node with Pods of an app."""
+    return {"podAffinity": _required(app, term)}
+
+
+def _required(app: str, term: Mapping[str, object]) -> dict[str, object]:
     full = {
         "topologyKey": "kubernetes.io/hostname",
         "labelSelector": {"matchLabels": {"app": app}},
         **term,
     }
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [full]}}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [full]}
 
 
 PLACE = "topology.kubernetes.io/zone"

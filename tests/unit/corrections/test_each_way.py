@@ -48,6 +48,7 @@ from tests.unit.corrections.one_pass import (
     ZONES,
     asked,
     kept_away,
+    kept_near,
     policy,
 )
 
@@ -433,6 +434,34 @@ CASES = (
         ],
         upstream=["a"],
         ours=[],
+    ),
+    Case(
+        "has-to-be-near-who-is-not-there",
+        Correction.NODE_FIT_POD_AFFINITY,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [
+            TAINTED,
+            make_node("n2", labels={"zone": "b"}),
+            make_node("n3", labels={"zone": "c"}, unschedulable=True),
+            make_pod("a", node="n1", affinity=kept_near("db", topologyKey="zone")),
+            make_pod("db", node="n3", labels={"app": "db"}),
+        ],
+        upstream=["a"],
+        ours=[],
+    ),
+    Case(
+        "is-near-who-is-elsewhere-in-the-zone",
+        Correction.NODE_FIT_POD_AFFINITY,
+        policy({TAINTS: {}}, evictor={"nodeFit": True}),
+        [
+            TAINTED,
+            make_node("n2", labels={"zone": "b"}),
+            make_node("n3", labels={"zone": "b"}, unschedulable=True),
+            make_pod("a", node="n1", affinity=kept_near("db", topologyKey="zone")),
+            make_pod("db", node="n3", labels={"app": "db"}),
+        ],
+        upstream=["a"],
+        ours=["a"],
     ),
     Case(
         "would-break-its-own-hard-spread",

@@ -32,6 +32,11 @@ def _spread(key: str, skew: int = 1, **more: object) -> Manifest:
     return {"spread": [{**constraint, "whenUnsatisfiable": "DoNotSchedule"}]}
 
 
+def _near(key: str, app: str = "web") -> Manifest:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"affinity": {"podAffinity": {_REQUIRED: [term]}}}
+
+
 KINDS: tuple[Manifest, ...] = (
     {},
     _anti(HOST),
@@ -40,33 +45,49 @@ KINDS: tuple[Manifest, ...] = (
     _spread("zone"),
     _spread(HOST, 2),
     _spread(HOST, nodeTaintsPolicy="Honor", minDomains=4),
+    _near("zone"),
+    _near(HOST),
+    _near("zone", "db"),
+    {**_near("zone"), **_spread(HOST)},
     {**_spread("zone"), **_anti(HOST)},
     {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 80}]}]}},
 )
 
 
 class Placed(NamedTuple):
-    kind: int
+    app: str
+    second: bool
+    """Of which of the cluster's two kinds."""
     node: str
     namespace: str
     terminating: bool
 
 
+class Cluster(NamedTuple):
+    kinds: tuple[Manifest, Manifest]
+    nodes: list[tuple[str | None, str]]
+    """Zone and room for Pods of each."""
+    placed: list[Placed]
+
+
 _placed = st.builds(
     Placed,
-    st.integers(0, len(KINDS) - 1),
+    st.sampled_from(("web", "web", "db")),
+    st.booleans(),
     st.sampled_from(NODES),
     st.sampled_from(("default", "default", "other")),
     st.sampled_from((False, False, False, True)),
 )
 _zones = st.sampled_from((None, "a", "a", "b"))
-_clusters = st.tuples(
+_clusters = st.builds(
+    Cluster,
+    st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS)),
     st.lists(st.tuples(_zones, st.sampled_from(("2", "3", "4"))), min_size=4, max_size=4),
     st.lists(_placed, min_size=2, max_size=9),
 )
 
 
-def _objects(nodes: list[tuple[str | None, str]], placed: list[Placed]) -> list[Manifest]:
+def _objects(cluster: Cluster) -> list[Manifest]:
     names: dict[str, int] = {}
     found = [
         make_node(
@@ -74,19 +95,19 @@ def _objects(nodes: list[tuple[str | None, str]], placed: list[Placed]) -> list[
             labels={HOST: name, **({"zone": zone} if zone else {})},
             allocatable={"cpu": "9", "pods": pods},
         )
-        for name, (zone, pods) in zip(NODES, nodes, strict=True)
+        for name, (zone, pods) in zip(NODES, cluster.nodes, strict=True)
     ]
-    for each in placed:
+    for each in cluster.placed:
         number = names[each.namespace] = names.get(each.namespace, -1) + 1
         found.append(
             make_pod(
                 f"p{number}",
                 namespace=each.namespace,
                 node=each.node,
-                labels={"app": "web"},
+                labels={"app": each.app},
                 deleted="2026-01-01T00:00:00Z" if each.terminating else None,
-                owners=[owner(f"k{each.kind}")],
-                **KINDS[each.kind],  # type: ignore[arg-type]
+                owners=[owner(f"k{each.second}")],
+                **cluster.kinds[each.second],  # type: ignore[arg-type]
             )
         )
     return found
@@ -110,10 +131,10 @@ def _finds_what_a_search_finds(fitting: Fitting, lister: Lister, rules: FitRules
 @given(found=_clusters, moves=st.lists(st.tuples(st.integers(0, 9), st.sampled_from(NODES))))
 def test_memory_changes_no_answer_also_as_pods_go_and_are_promised_room(
     rules: FitRules,
-    found: tuple[list[tuple[str | None, str]], list[Placed]],
+    found: Cluster,
     moves: list[tuple[int, str]],
 ) -> None:
-    lister = cluster(*_objects(*found))
+    lister = cluster(*_objects(found))
     fork, gone, promised = lister.fork()
     pods = sorted(lister.pods(), key=lambda pod: (pod.namespace, pod.name))
     fitting = Fitting(rules)

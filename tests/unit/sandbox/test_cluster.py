@@ -239,6 +239,31 @@ async def test_anti_affinity_keeps_pods_apart_and_the_rest_waits_for_a_node() ->
         assert set((await nodes_of(client, "web")).values()) == {1}
 
 
+async def test_who_has_to_be_near_another_waits_for_it() -> None:
+    term = {
+        "labelSelector": {"matchLabels": {"app": "db"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    near: JsonObject = {"affinity": {"podAffinity": required}}
+    async with sandbox(nodes=2) as cluster:
+        client = cluster.client
+        await client.create(make_deployment("web", replicas=2, pod_spec=near))
+
+        async def all_wait() -> bool:
+            reasons = [
+                condition(pod, "PodScheduled").get("reason") for pod in await pods_of(client, "web")
+            ]
+            return reasons == ["Unschedulable", "Unschedulable"]
+
+        await eventually(all_wait)
+        await client.create(make_deployment("db", replicas=1))
+        await until_settled(client)
+
+        (node,) = await nodes_of(client, "db")
+        assert await nodes_of(client, "web") == {node: 2}
+
+
 async def test_requests_beyond_a_nodes_room_are_not_scheduled() -> None:
     async with sandbox(nodes=1) as cluster:
         container = {"name": "a", "image": "i", "resources": {"requests": {"cpu": "3"}}}

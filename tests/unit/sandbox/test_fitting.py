@@ -38,9 +38,18 @@ def required(*terms: JsonObject) -> JsonObject:
 
 
 def repelling(key: str, app: str) -> JsonObject:
-    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
-    chosen = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    return make_pod(affinity={"podAntiAffinity": chosen})
+    return make_pod(affinity={"podAntiAffinity": _about((key, app))})
+
+
+def attached(*terms: tuple[str, str]) -> JsonObject:
+    return make_pod(affinity={"podAffinity": _about(*terms)})
+
+
+def _about(*terms: tuple[str, str]) -> JsonObject:
+    found = [
+        {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}} for key, app in terms
+    ]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": found}
 
 
 @pytest.mark.parametrize(
@@ -151,6 +160,30 @@ def test_anti_affinity_holds_both_ways(pod: JsonObject, other: JsonObject, apart
     here, there = make_node(zone="z", host="1"), make_node(zone="z", host="2")
 
     assert fitting.is_apart(pod, here, [(other, there)]) is apart
+
+
+@pytest.mark.parametrize(
+    ("pod", "others", "near"),
+    [
+        pytest.param(make_pod(), [], True, id="no-terms"),
+        pytest.param(attached(("zone", "b")), [make_pod(app="b")], True, id="in-its-domain"),
+        pytest.param(attached(("host", "b")), [make_pod(app="b")], False, id="in-another-domain"),
+        pytest.param(attached(("zone", "b")), [make_pod(app="c")], False, id="another-app"),
+        pytest.param(attached(("rack", "b")), [make_pod(app="b")], False, id="label-missing"),
+        pytest.param(attached(("host", "a")), [], True, id="first-of-its-kind"),
+        pytest.param(attached(("host", "a")), [make_pod(app="a")], False, id="not-the-first"),
+        pytest.param(
+            attached(("zone", "b"), ("zone", "c")),
+            [make_pod(app="b"), make_pod(app="c")],
+            False,
+            id="one-for-each-term-is-nobody-for-all",
+        ),
+    ],
+)
+def test_affinity_to_pods(pod: JsonObject, others: list[JsonObject], near: bool) -> None:
+    here, there = make_node(zone="z", host="1"), make_node(zone="z", host="2")
+
+    assert fitting.is_near(pod, here, [(other, there) for other in others]) is near
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,9 @@ from tests.builders import (
     pod_view,
 )
 
-APART, PORTS, VOLUMES, SPREAD = (
+APART, NEAR, PORTS, VOLUMES, SPREAD = (
     UPSTREAM._replace(anti_affinity=True),
+    UPSTREAM._replace(pod_affinity=True),
     UPSTREAM._replace(host_ports=True),
     UPSTREAM._replace(volumes=True),
     UPSTREAM._replace(spread=True),
@@ -47,6 +48,10 @@ def apart(*terms: Mapping[str, object]) -> Manifest:
     return {
         "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [*map(dict, terms)]}
     }
+
+
+def near(*terms: Mapping[str, object]) -> Manifest:
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [*map(dict, terms)]}}
 
 
 def db(node: str, **more: object) -> Manifest:
@@ -249,6 +254,145 @@ def claiming(*claims: str) -> list[Manifest]:
             [db("n2", affinity=apart(term("web")))],
             None,
             id="upstream-reads-the-node-alone",
+        ),
+        # Pod affinity.
+        pytest.param(
+            NEAR, mover(affinity=near(term())), [db("n2")], None, id="near-one-in-the-zone"
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(key="rack"))),
+            [db("n1")],
+            "has no label",
+            id="near-but-the-node-lacks-the-key",
+        ),
+        pytest.param(
+            NEAR, mover(affinity=near(term())), [db("n0")], f"in {ZONE} b", id="near-one-elsewhere"
+        ),
+        pytest.param(
+            NEAR, mover(affinity=near(term())), [], f"in {ZONE} b", id="near-one-that-is-nowhere"
+        ),
+        pytest.param(
+            NEAR, mover(affinity=near(term("web"))), [], None, id="near-its-like-and-is-the-first"
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term("web"))),
+            [make_pod("q", node="n0")],
+            f"in {ZONE} b",
+            id="near-its-like-and-one-is-elsewhere",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term("web"))),
+            [make_node("bare"), make_pod("q", node="bare")],
+            None,
+            id="near-its-like-and-one-is-in-no-zone",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term("web"))),
+            [make_pod("q", node="removed")],
+            f"in {ZONE} b",
+            id="near-its-like-and-one-is-who-knows-where",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term("web"))),
+            [make_pod("q", node="n1", deleted="2026-01-01T00:00:00Z")],
+            f"in {ZONE} b",
+            id="near-one-that-terminates",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term())),
+            [db("n1", phase="Succeeded")],
+            f"in {ZONE} b",
+            id="near-one-that-has-finished",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term("web"))),
+            [make_pod("q", node="n0", phase="Failed")],
+            None,
+            id="near-its-like-of-which-one-has-finished",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(), term("web"))),
+            [db("n1"), make_pod("q", node="n1")],
+            f"in {ZONE} b",
+            id="near-one-that-all-terms-choose-not-one-for-each",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(), term(labelSelector={"matchLabels": {"rev": "1"}}))),
+            [db("n1", labels={"app": "db", "rev": "1"})],
+            None,
+            id="near-one-that-all-terms-choose",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(namespaces=["other"]))),
+            [db("n1")],
+            f"in {ZONE} b",
+            id="near-one-of-another-namespace",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(namespaceSelector=RED))),
+            [*OTHER_SPACE, db("n1", namespace="other")],
+            None,
+            id="near-one-of-a-namespace-chosen-by-labels",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(namespaceSelector=RED))),
+            [*OTHER_SPACE, db("n1")],
+            f"in {ZONE} b",
+            id="near-one-but-its-namespace-is-not-chosen",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(namespaceSelector=NOT_BLUE))),
+            [*OTHER_SPACE, db("n1")],
+            None,
+            id="near-any-where-namespaces-without-labels-are-chosen",
+        ),
+        pytest.param(
+            NEAR,
+            mover(labels={"rev": "2"}, affinity=near(term(matchLabelKeys=["rev"]))),
+            [db("n1", labels={"app": "db", "rev": "1"})],
+            f"in {ZONE} b",
+            id="near-but-match-label-keys-differ",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near({"topologyKey": ZONE})),
+            [db("n1")],
+            f"in {ZONE} b",
+            id="near-nobody-without-a-selector",
+        ),
+        pytest.param(
+            NEAR,
+            mover(
+                affinity=near(
+                    {
+                        "topologyKey": ZONE,
+                        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]},
+                    }
+                )
+            ),
+            [],
+            "malformed",
+            id="near-by-a-malformed-term",
+        ),
+        pytest.param(
+            UPSTREAM,
+            mover(affinity=near(term())),
+            [],
+            None,
+            id="upstream-reads-no-pod-affinity",
         ),
         # Host ports.
         pytest.param(
@@ -460,3 +604,32 @@ def test_a_pod_that_counts_as_gone_keeps_nobody_away() -> None:
 
     assert misfit(pod, node, full, APART) is not None
     assert misfit(pod, node, full.less(GonePods([pod_view(other)])), APART) is None
+
+
+def test_who_may_leave_is_nobody_to_be_near_and_yet_no_one_else_is_the_first() -> None:
+    promised, beside = PromisedPods(), make_pod("q", node="n2")
+    pod = mover(affinity=near(term("web")))
+    lister = Lister(cluster_store(FROM, TARGET, BESIDE, pod, beside), GonePods(), promised)
+    found, target = lister.pod_named("default", "p"), lister.node("n1")
+    assert found is not None
+    assert target is not None
+
+    assert misfit(found, target, lister, NEAR) is None
+    promised.promise(pod_view(beside), "n1")
+    assert misfit(found, target, lister, NEAR) is not None
+    promised.end("uid-default-q")
+    assert misfit(found, target, lister.less(GonePods([pod_view(beside)])), NEAR) is None
+
+
+def test_who_is_to_come_is_nobody_to_be_near_and_yet_no_one_else_is_the_first() -> None:
+    promised = PromisedPods()
+    pod = mover(affinity=near(term("web")))
+    lister = Lister(cluster_store(FROM, TARGET, BESIDE, pod), GonePods(), promised)
+    found, target = lister.pod_named("default", "p"), lister.node("n1")
+    assert found is not None
+    assert target is not None
+
+    promised.promise(found, "n1")
+    assert misfit(found, target, lister, NEAR) is None
+    promised.promise(pod_view(make_pod("q")), "n1")
+    assert misfit(found, target, lister, NEAR) is not None

@@ -50,6 +50,9 @@ their replacements are bound, and what is offered is looked at again before each
 node may take it a little further."""
 _PODS = 5
 """Pods that are offered before the same."""
+_NAMED = 1000
+"""Pods of which a key says, and is remembered for, why they stay; the rest are a number. A node
+without limit may have ten times as many."""
 
 _CLASSES = (
     Action.NODE_ADDED
@@ -273,16 +276,24 @@ class _Relief:
         self._room = strategy.room(view, reading, found)
         self._tolerates = strategy.tolerance(found)
         self._taken = 0
+        self._staying = 0
 
     def relieve(self, most: int | None) -> Evaluation:
+        """Move Pods, if `most` is given no more than about that many; and say who stays."""
         # Room that was promised may be free again.
         self._view.note(On(Action.REPLACED, None))
         for source in self._found.sources:
-            if not self._room.open() or (most is not None and self._taken >= most):
-                return
+            if not self._room.open():
+                yield Rejection(self._strategy.NAME, "no destination has room left", _ANY_ROOM)
+                break
+            if most is not None and self._taken >= most:
+                break
             if (yield from self._relieve(source)) is Stop.ALL:
-                return
+                break
             yield Pause()
+        if self._staying > _NAMED:
+            more = f"{self._staying - _NAMED} more Pods stay for such reasons"
+            yield Rejection(self._strategy.NAME, more, _ANY_ROOM)
 
     def _relieve(self, source: NodeUse) -> _Relieving:
         strategy, high = self._strategy, self._found.high
@@ -304,7 +315,6 @@ class _Relief:
         strategy, high = self._strategy, self._found.high
         reason = strategy.reason(source, high)
         cause = Cause("utilization", (source.node.name,), (source.node.ref,))
-        told: set[Rejection] = set()
         for asked, pod in enumerate(movable, start=1):
             if strategy.limit is not None and evicted >= strategy.limit:
                 break
@@ -312,9 +322,7 @@ class _Relief:
                 yield Pause()
             amounts = yield from self._asked(pod, source)
             if isinstance(amounts, Rejection):
-                if amounts not in told:
-                    told.add(amounts)
-                    yield amounts
+                yield from self._stayed(amounts)
                 continue
             verdict = (yield Candidate(strategy.key, pod, cause, reason)) or TAKEN
             if verdict.stop is not Stop.NO:
@@ -326,6 +334,14 @@ class _Relief:
             if self._ends(pod, amounts, source):
                 break
         return Stop.NO
+
+    def _stayed(self, refused: Rejection) -> Iterable[Rejection]:
+        """Tell why a Pod stays; of those that are too many, keep what would change that."""
+        self._staying += 1
+        if self._staying <= _NAMED:
+            yield refused
+        else:
+            self._view.note(*(wake for wake in refused.wakes if not isinstance(wake, Never)))
 
     def _ends(self, pod: Pod, amounts: Amounts | None, source: NodeUse) -> bool:
         """Reckon with a Pod that goes; say whether the node is done with."""
@@ -358,9 +374,7 @@ class _Relief:
             return self._stays(pod, amounts, (On(Action.USAGE, None),))
         # Before the filters, for it is the cheaper where most find none.
         if not (yield from self._room.find(pod, amounts, source)):
-            # Said of the node: where there is no room, there is none for hundreds of Pods.
-            reason = f"no destination has room for a Pod of node {source.node.name}"
-            return Rejection(self._strategy.NAME, reason, _ANY_ROOM)
+            return self._stays(pod, "no destination has room for it")
         return self._view.pre_eviction(pod) or amounts
 
     def _stays(self, pod: Pod, reason: str, wakes: Wakes = _ANY_ROOM) -> Rejection:

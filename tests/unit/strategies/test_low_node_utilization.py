@@ -9,7 +9,10 @@ from reactive_descheduler.api.changes import Change, Key
 from reactive_descheduler.api.eviction import TAKEN, Candidate, Stop, Verdict
 from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corrections
 from reactive_descheduler.framework.strategy import Holds
-from reactive_descheduler.strategies.node_utilization import LowNodeUtilizationArguments
+from reactive_descheduler.strategies.node_utilization import (
+    LowNodeUtilizationArguments,
+    utilization,
+)
 from reactive_descheduler.triggers import cluster_events
 from tests.builders import Manifest, cluster, make_node, make_pod, owner, taint
 from tests.unit.strategies.driving import Said, build, changed, run, sweep, view_of, wakes_on
@@ -305,12 +308,45 @@ def test_two_victims_are_not_promised_the_same_room() -> None:
     assert run(NAME, CPU, *objects).names == ["a"]
 
 
-def test_a_pod_that_has_no_room_makes_way_for_a_smaller_one() -> None:
-    said = run(NAME, CPU, *two(*pods("a", requests={"cpu": "2200m"}), *pods("b")))
-    assert said.names == ["b"]
+NO_ROOM = "no destination has room for it"
+
+
+def test_pods_that_have_no_room_make_way_for_a_smaller_one() -> None:
+    said = run(NAME, CPU, *two(*pods("ab", requests={"cpu": "2200m"}), *pods("c")))
+    assert said.names == ["c"]
     assert [(each.pod, each.reason) for each in said.rejections] == [
-        (None, "no destination has room for a Pod of node n1")
+        (("Pod", "default", name), NO_ROOM) for name in "ab"
     ]
+    assert wakes_on(said, changed(make_pod("z", node="n2"), None))
+
+
+def test_so_many_are_named_and_the_rest_wakes_the_key_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(utilization, "_NAMED", 2)
+    low = [make_pod(name, node="n1", requests={"cpu": "2200m"}) for name in "abcd"]
+    away = taint("spot", effect="NoSchedule")
+    objects = [make_node("n1"), make_node("n2"), make_node("n3", taints=[away]), *low]
+
+    said = run(NAME, CPU, *objects)
+
+    assert [(each.pod and each.pod[2], each.reason) for each in said.rejections] == [
+        ("a", NO_ROOM),
+        ("b", NO_ROOM),
+        (None, "2 more Pods stay for such reasons"),
+    ]
+    assert wakes_on(said, changed(make_pod("z", node="n2"), None))
+
+
+@pytest.mark.parametrize("corrections", [ALL, NONE], ids=["all", "none"])
+def test_it_is_told_that_destinations_are_full(corrections: Corrections) -> None:
+    """By memory, which has no threshold: with the correction it does not count."""
+    full = make_pod("x", node="n2", requests={"memory": "8Gi"})
+    said = run(NAME, CPU, *two(*pods("abc"), full), corrections=corrections)
+    told = [each.reason for each in said.rejections]
+    assert (said.names, told) == (
+        (["a"], []) if corrections is ALL else ([], ["no destination has room left"])
+    )
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,10 @@ class Api:
         wanted = [{"key": key, "value": "test", "effect": effect} for key, effect in taints]
         await self.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": wanted or None}})
 
+    async def cordon(self, node: str, *, on: bool = True) -> None:
+        """What `kubectl cordon` and `uncordon` do."""
+        await self.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": on or None}})
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

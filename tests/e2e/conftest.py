@@ -107,10 +107,11 @@ def access(control_plane: ControlPlane) -> Access:
 
 @pytest.fixture
 async def api(access: Access) -> AsyncIterator[Api]:
-    """The API as the administrator; nodes are without taints before and after."""
+    """The API as the administrator; nodes take every Pod before and after."""
     async with connect(access) as client:
         yield client
         for node in NODES:
+            await client.cordon(node, on=False)
             await client.taint(node)
 
 

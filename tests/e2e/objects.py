@@ -41,6 +41,17 @@ def make_node(name: str, *, zone: str = ZONES[0]) -> dict[str, object]:
     }
 
 
+def asking(cpu: str) -> dict[str, object]:
+    """What of a Pod's spec makes it request so much cpu; a node has 32."""
+    requests = {"cpu": cpu, "memory": "16Mi"}
+    container = {
+        "name": "main",
+        "image": "example.test/none",
+        "resources": {"requests": requests},
+    }
+    return {"containers": [container]}
+
+
 def make_deployment(
     name: str,
     *,
@@ -49,6 +60,7 @@ def make_deployment(
     tolerates: str = "",
     spread: bool = False,
     grace_seconds: int = 1,
+    labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     extra: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
@@ -57,24 +69,19 @@ def make_deployment(
     nodes: the only ones it may run on (default: all). tolerates: the key of a taint. spread:
     strictly as many Pods on each node as on the others, not what the scheduler finds best.
     grace_seconds: how long its Pods are terminating (kwok does not wait; with 0 no server does).
-    annotations: of its Pods; kwok heeds READY_AFTER and GONE_AFTER. extra: of its Pods' spec.
+    labels: more of its Pods' labels. annotations: of its Pods; kwok heeds READY_AFTER and
+    GONE_AFTER. extra: of its Pods' spec.
     """
-    labels = {"app": name}
+    own = {"app": name}
     pod: dict[str, object] = {
         "terminationGracePeriodSeconds": grace_seconds,
-        "containers": [
-            {
-                "name": "main",
-                "image": "example.test/none",
-                "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
-            }
-        ],
+        **asking("10m"),
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
                 "topologyKey": "kubernetes.io/hostname",
                 "whenUnsatisfiable": "DoNotSchedule" if spread else "ScheduleAnyway",
-                "labelSelector": {"matchLabels": labels},
+                "labelSelector": {"matchLabels": own},
             }
         ],
     }
@@ -92,12 +99,15 @@ def make_deployment(
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": own},
         "spec": {
             "replicas": replicas,
-            "selector": {"matchLabels": labels},
+            "selector": {"matchLabels": own},
             "template": {
-                "metadata": {"labels": labels, "annotations": dict(annotations or {})},
+                "metadata": {
+                    "labels": {**own, **(labels or {})},
+                    "annotations": dict(annotations or {}),
+                },
                 "spec": pod | dict(extra or {}),
             },
         },

@@ -17,6 +17,14 @@ AT_ONCE: Mapping[str, object] = {
 }
 """No waiting that a test would have to wait for; limits and debounce are the usual ones."""
 
+BALANCE = {
+    "HighNodeUtilization",
+    "LowNodeUtilization",
+    "RemoveDuplicates",
+    "RemovePodsViolatingTopologySpreadConstraint",
+}
+"""The strategies that are enabled under `balance`, not under `deschedule`."""
+
 
 def make_policy(
     strategy: str,
@@ -30,6 +38,7 @@ def make_policy(
 
     `reactive` is added to AT_ONCE; `top` are keys of the document itself.
     """
+    point = "balance" if strategy in BALANCE else "deschedule"
     return {
         "apiVersion": "descheduler/v1alpha2",
         "kind": "DeschedulerPolicy",
@@ -41,7 +50,7 @@ def make_policy(
                     {"name": "DefaultEvictor", "args": dict(evictor or {})},
                     {"name": strategy, "args": dict(arguments or {})},
                 ],
-                "plugins": {"deschedule": {"enabled": [strategy]}},
+                "plugins": {point: {"enabled": [strategy]}},
             }
         ],
         "reactive": {**AT_ONCE, **(reactive or {})},

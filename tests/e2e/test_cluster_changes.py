@@ -45,11 +45,6 @@ async def set_label(api: Api, node: str, value: str | None) -> None:
     await api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {POOL: value}}})
 
 
-async def cordon(api: Api, node: str, *, on: bool) -> None:
-    """What `kubectl cordon` and `uncordon` do."""
-    await api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": on or None}})
-
-
 @asynccontextmanager
 async def another_node(api: Api, name: str) -> AsyncIterator[None]:
     """One more node, Ready, for the length of a block or until the test deletes it."""
@@ -141,13 +136,13 @@ async def test_a_cordon_moves_nobody_and_its_end_opens_the_node_again(scene: Sce
         web = await scene.deploy(make_deployment("web", replicas=4, nodes=homes), pods=4)
         on_first = uids(web, on="node-1")
         assert on_first
-        await cordon(scene.api, "node-2", on=True)
+        await scene.api.cordon("node-2")
         await scene.quiet()
         assert not scene.evicted()
         await scene.api.taint("node-1", TAINT)
         await scene.quiet()
         assert not scene.evicted()  # as there is nowhere to go
-        await cordon(scene.api, "node-2", on=False)
+        await scene.api.cordon("node-2", on=False)
         await scene.sees_evicted(on_first)
         await scene.available("web", pods=4, not_on="node-1")
         assert scene.evicted() == on_first
@@ -172,9 +167,9 @@ async def test_nobody_goes_once_the_only_other_node_is_deleted(scene: Scene) -> 
     homes = ("node-1", "node-old")
     policy = make_policy(TAINTS, evictor=NEEDS_ROOM, reactive=SETTLING)
     async with another_node(scene.api, "node-old"), scene.running(policy) as descheduler:
-        await cordon(scene.api, "node-old", on=True)
+        await scene.api.cordon("node-old")
         await scene.deploy(make_deployment("web", replicas=2, nodes=homes), pods=2)
-        await cordon(scene.api, "node-old", on=False)
+        await scene.api.cordon("node-old", on=False)
         await scene.api.taint("node-1", TAINT)
         await asyncio.sleep(SETTLE / 2)
         await scene.api.delete("/api/v1/nodes/node-old")

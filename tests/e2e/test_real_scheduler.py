@@ -30,7 +30,7 @@ from tests.e2e.random_clusters import make_cluster, name_of, part
 from tests.e2e.real_scheduler import PATIENCE, RealScheduler
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from reactive_descheduler.api.pod import Pod
@@ -59,15 +59,12 @@ class Tally:
     """Likewise nowhere."""
     too_careful: list[str] = field(default_factory=list)
     """Pods that the scheduler placed on a node that node fit refuses, and why it does."""
-    not_read: list[str] = field(default_factory=list)
-    """Pods that it takes to fit since it does not read required Pod affinity, as upstream."""
     too_hopeful: list[str] = field(default_factory=list)
-    """Other Pods that it takes to fit where the scheduler refuses them."""
+    """Pods that it takes to fit where the scheduler refuses them."""
 
     def __str__(self) -> str:
         lists = {
             "too careful": self.too_careful,
-            "Pod affinity is not read": self.not_read,
             "TOO HOPEFUL": self.too_hopeful,
         }
         told = [f"  {what}: {each}" for what, found in lists.items() for each in found]
@@ -159,24 +156,5 @@ async def ask(
     if not refused:
         tally.fits += bool(said.fits)
         tally.fits_nowhere += not (said.fits or placed.node)
-    elif await only_for_pod_affinity(scheduler, cluster, victim, refused):
-        tally.not_read.append(name)
     else:
         tally.too_hopeful += [f"{name} on {node}: {why}" for node, why in refused.items()]
-
-
-async def only_for_pod_affinity(
-    scheduler: RealScheduler, cluster: Cluster, victim: Object, refused: Iterable[str]
-) -> bool:
-    """Whether all of these nodes would take the Pod if it did not want to be near others."""
-    spec = part(victim, "spec")
-    affinity = spec.get("affinity")
-    if not isinstance(affinity, dict) or "podAffinity" not in affinity:
-        return False
-    rest = {key: value for key, value in affinity.items() if key != "podAffinity"}
-    alike = {**victim, "spec": {**spec, "affinity": rest}}
-    for node in refused:
-        others = [name for name in cluster.node_names() if name != node]
-        if not (await scheduler.place(alike, not_on=others, patience=PATIENCE)).node:
-            return False
-    return True

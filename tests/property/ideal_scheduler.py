@@ -2,13 +2,14 @@
 
 On a node that node fit accepts with all corrections, that the strategy counted as an improvement,
 and from which no strategy of the policy would take it away at once. If there is none, on no node.
+A careful one also minds those that it placed before: none of them may be wanted gone for who comes.
 What a balance strategy counts as an improvement is said here anew, from its reason and arguments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from random import Random
 from typing import NamedTuple, cast
 
@@ -39,8 +40,8 @@ _TRIES = 20
 
 
 class Replaced(NamedTuple):
-    placed: set[str]
-    """UIDs of replacements that are on a node."""
+    placed: dict[str, str]
+    """UIDs of replacements that are on a node, with the strategy that moved each."""
     pending: list[Candidate]
     """Whose replacement is on none."""
 
@@ -48,9 +49,13 @@ class Replaced(NamedTuple):
 class IdealScheduler:
     """Made before a pass, for some strategies count nodes as they are then."""
 
-    def __init__(self, run: RunningCore, random: Random) -> None:
+    def __init__(self, run: RunningCore, random: Random, *, careful: bool = False) -> None:
         self._run = run
         self._random = random
+        self._careful = careful
+        self._one_by_one = random.random() < 0.5
+        """Each is replaced before the next one goes; only if that does not do, all at once."""
+        self._placed: set[str] = set()
         self._lister = run.core.lister
         self._before = {
             node.name: {name: _share(name, node, self._lister) for name in ("cpu", "pods")}
@@ -61,9 +66,12 @@ class IdealScheduler:
         """Say whether there is a place for each replacement, by what their strategy looks at.
 
         Of several keys of a balance strategy each finds places, and booking need not mean the same.
-        For one that has ended none is looked for: its owner has made another already.
+        For one that has ended none is looked for: its owner has made another already. Where the
+        number of Pods in a domain decides, the later ones must not go before the first is placed.
         """
         if not all(each.pod.active for each in victims):
+            return False
+        if not self._one_by_one and any(each.pod.template.spread_constraints for each in victims):
             return False
         candidate = victims[0]
         arguments = self._arguments(candidate)
@@ -74,10 +82,17 @@ class IdealScheduler:
         return self._run.policy.profiles[candidate.key.profile].evictor.node_fit
 
     def replace(self, victims: Sequence[Candidate]) -> Replaced:
-        """Delete the victims, then place those that come in their place: all, if it can find how.
+        """Delete the victims, and place those that come in their place: all, if it can find how.
 
         Who has least choice goes first; then any order is tried.
         """
+        if self._one_by_one:
+            self._placed.clear()
+            replaced = _as_replaced(
+                [(each, self._place(each)) for each in victims if self._renew(each.pod)]
+            )
+            if not replaced.pending and not self._are_wanted_gone(self._placed):
+                return replaced
         came = [each for each in victims if self._renew(each.pod)]
         came.sort(key=self._choices)
         replaced = self._place_all(came)
@@ -91,11 +106,8 @@ class IdealScheduler:
         return replaced
 
     def _place_all(self, came: Sequence[Candidate]) -> Replaced:
-        found = [(each, self._place(each)) for each in came]
-        return Replaced(
-            {uid for _, uid in found if uid is not None},
-            [candidate for candidate, uid in found if uid is None],
-        )
+        self._placed.clear()
+        return _as_replaced([(each, self._place(each)) for each in came])
 
     def _renew(self, pod: Pod) -> bool:
         """Delete a Pod; say whether another comes, which is not bound yet."""
@@ -122,7 +134,8 @@ class IdealScheduler:
             if not self._takes(node, pod) or not self._improves(candidate, pod, node):
                 continue
             self._run.cluster.tell(Event("Pod", _name(pod), "node", node.name))
-            if not self._is_wanted_gone(pod.uid):
+            if not self._are_wanted_gone({pod.uid, *(self._placed if self._careful else ())}):
+                self._placed.add(pod.uid)
                 return pod.uid
             self._run.cluster.tell(Event("Pod", _name(pod), FRESH))
         return None
@@ -138,12 +151,13 @@ class IdealScheduler:
     def _takes(self, node: Node, pod: Pod) -> bool:
         return node.ready and misfit(pod, node, self._lister, _RULES) is None
 
-    def _is_wanted_gone(self, uid: str) -> bool:
+    def _are_wanted_gone(self, uids: Container[str]) -> bool:
+        """Say whether any strategy would evict any of them."""
         return any(
-            found.pod.uid == uid
+            found.pod.uid in uids
             for profile, strategy in self._run.strategies
             for key in strategy.keys_of(self._run.core.live)
-            if not isinstance(strategy, PodStrategy) or key.unit == (uid,)
+            if not isinstance(strategy, PodStrategy) or key.unit[0] in uids
             for found in self._run.evaluated(profile, strategy, key).offered
         )
 
@@ -221,6 +235,13 @@ class IdealScheduler:
     def _mean(self, name: str) -> float:
         nodes = [node for node in self._run.core.cycle.values() if node.allocatable.get(name)]
         return sum(self._before[node.name][name] for node in nodes) / len(nodes)
+
+
+def _as_replaced(found: Sequence[tuple[Candidate, str | None]]) -> Replaced:
+    return Replaced(
+        {uid: candidate.key.strategy for candidate, uid in found if uid is not None},
+        [candidate for candidate, uid in found if uid is None],
+    )
 
 
 def _share(name: str, node: Node, lister: Lister, more: int = 0) -> float:

@@ -4,8 +4,11 @@ All corrections are on. A full pass, then an ideal scheduler, then the next pass
 anybody gone. Left out are policies that `validate` says fight, and those by which a Pod is too old
 at once. What a Pod went through (restarts, failures, age) does not go over to its replacement.
 
-A strategy that is alone takes no replacement back at all, and where node fit is on there is a place
-for each. Of several, one may find something to do where another has moved a Pod; but it ends.
+A strategy that is alone takes no replacement back at all, in no later pass, and where node fit is on
+there is a place for each. Of several, none takes back in the next pass what it moved itself, and no
+other takes it away as long as the pass has evicted nobody else. More cannot be: once somebody else
+went, numbers and shares that another strategy goes by have changed, and a Pod that was well placed
+need not be any more. It ends.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ def begun(policy: str, start: Start, then: Then) -> Iterator[RunningCore]:
 
 def check_alone(policy: str, start: Start, then: Then, seed: int) -> None:
     for run in begun(policy, start, then):
-        scheduler, victims, placed = IdealScheduler(run, Random(seed)), evicted(run), set[str]()
+        scheduler, victims = IdealScheduler(run, Random(seed)), evicted(run)
         for _ in range(MOST_PASSES):
             if not victims:
                 break
@@ -70,12 +73,25 @@ def check_alone(policy: str, start: Start, then: Then, seed: int) -> None:
 
 def check_several(policy: str, start: Start, then: Then, seed: int) -> None:
     for run in begun(policy, start, then):
+        placed: dict[str, str] = {}
         for _ in range(MOST_PASSES):
-            scheduler, victims = IdealScheduler(run, Random(seed)), evicted(run)
+            scheduler = IdealScheduler(run, Random(seed), careful=True)
+            victims = evicted(run)
+            check_taken_back(victims, placed)
             if not victims:
                 break
-            scheduler.replace(victims)
+            placed = scheduler.replace(victims).placed
         assert not victims, "it never ends"
+
+
+def check_taken_back(victims: list[Candidate], placed: dict[str, str]) -> None:
+    """Look at the victims of one pass, in the order in which they went, after those were placed."""
+    others = False
+    for each in victims:
+        moved_by = placed.get(each.pod.uid)
+        assert moved_by is None or others, f"{moved_by} moved it: {each}"
+        assert each.key.strategy != moved_by, each
+        others |= moved_by is None
 
 
 def evicted(run: RunningCore) -> list[Candidate]:

@@ -98,9 +98,9 @@ class Core:
         """Wait no longer for replacements that should have come long ago, or were promised room,
         nor for evictions in background that never showed."""
         now = self.clock.now()
-        self.gates.replacements.expire(now)
-        self.bus.wake(self.gates.booking.expire(now))
         self.bus.wake(self.gates.background.expire(now))
+        self.bus.wake(self.gates.replacements.expire(now))
+        self.bus.wake(self.gates.booking.expire(now))
 
     def confirm(self, uid: str) -> None:
         """A look-up told that a Pod assumed going is: assume it until the watch shows it too."""
@@ -110,7 +110,7 @@ class Core:
     def resolve(self, uid: str, *, key: Key | None = None) -> None:
         """A look-up told that a Pod assumed going stays: assume no longer."""
         self.assumed.drop(uid)
-        self.bus.wake(self.gates.replacements.stays(uid))
+        self.bus.wake(self.gates.replacements.stays(uid, self.clock.now()))
         self.bus.wake(self.gates.booking.stays(uid))
         self.dispatcher.wake(self.gates.lane.resolved(uid))
         if key is not None:

@@ -86,6 +86,9 @@ def new_enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
     causes = Causes(lambda _key, _cause, _change: True, longest_batch=_LATE)
     background = BackgroundEvictions()
     bucket = TokenBucket(settings.rate_limit.evictions_per_second, settings.rate_limit.burst, clock)
+    replacements = ReplacementsGate(
+        timeout=settings.pacing.timeout, goes_on=lambda uid: background.of_pod(uid) is not None
+    )
     gates = Gates(
         synced=SyncedGate(surroundings.not_synced),
         clock=ClockGate(clock),
@@ -108,8 +111,8 @@ def new_enduring(policy: LoadedPolicy, surroundings: Surroundings) -> Enduring:
         limits=LimitsGate(
             _limits(policy), window=settings.limits.window, in_background=background.count
         ),
-        replacements=ReplacementsGate(timeout=settings.pacing.timeout),
-        booking=BookingGate(timeout=settings.pacing.timeout),
+        replacements=replacements,
+        booking=BookingGate(timeout=settings.pacing.timeout, under_way=replacements.awaits),
         bucket=BucketGate(bucket, clock=clock, adaptive=settings.rate_limit.adaptive),
     )
     return Enduring(

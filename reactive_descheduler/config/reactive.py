@@ -221,8 +221,9 @@ class Pacing(Arguments):
     timeout: Annotated[
         Interval,
         Field(
-            description="For how long the replacement of an evicted Pod is waited for: then room"
-            " that was promised to it is free, and strategies that balance go on."
+            description="For how long the replacement of an evicted Pod is waited for, and before"
+            " that the end of the Pod past its grace period: then room that was promised is free,"
+            " and strategies that balance go on. What goes on in background has no such end."
         ),
     ] = timedelta(minutes=5)
 

@@ -49,23 +49,26 @@ class HoldRule:
         if strategy.HOLDS is Holds.NOTHING:
             return None
         wakes: list[Wake] = []
-        pods = []
+        pods: dict[str, str] = {}
         own: set[str] = set()
         for each in self._awaited(strategy, key, now):
-            pods.append(each.candidate.pod)
-            wakes += (On(Action.REPLACED, each.candidate.pod.ref), At(each.until))
+            pod = each.candidate.pod
+            pods[pod.uid] = pod.name
+            wakes.append(On(Action.REPLACED, pod.ref))
+            if not each.in_background:
+                wakes.append(At(each.until))
             if each.candidate.key == key:
-                own.add(each.candidate.pod.uid)
+                own.add(pod.uid)
         for pod, until in self._terminating(strategy, key, now):
-            pods.append(pod)
+            pods[pod.uid] = pod.name
             wakes += (On(_ENDS, pod.ref), At(until))
         if not wakes:
             return None
-        names = ", ".join(sorted(dict.fromkeys(pod.name for pod in pods))[:3])
+        names = ", ".join(sorted(pods.values())[:3])
         more = f" and {len(pods) - 3} more" if len(pods) > 3 else ""
         reason = f"what it counts is on its way: {names}{more}"
         first, *others = dict.fromkeys(wakes)
-        by_others = any(pod.uid not in own for pod in pods)
+        by_others = not own.issuperset(pods)
         return Hold(Rejection(NAME, reason, (first, *others)), by_others)
 
     def _awaited(self, strategy: Strategy, key: Key, now: datetime) -> Iterator[Awaited]:

@@ -3,7 +3,7 @@
 It holds nobody by itself: node fit reads what is promised, and so the next one that counted on the
 same room is refused when it is checked once more before its request. A promise ends when the
 replacement is bound anywhere, when the request comes to nothing, or when it was waited for long
-enough. A dry run promises like a real one.
+enough: not before the eviction itself. A dry run promises like a real one.
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ class _Promise(NamedTuple):
 
 
 class BookingGate(OpenGate):
-    """Replacements are told by their owner's UID and by being created after the request."""
+    """Replacements are told by their owner's UID and by being created after the request.
+
+    `under_way`: whether the eviction of the Pod with this UID is still waited for.
+    """
 
     NAME: ClassVar[str] = "booking"
 
-    def __init__(self, *, timeout: timedelta) -> None:
+    def __init__(
+        self, *, timeout: timedelta, under_way: Callable[[str], bool] = lambda _uid: False
+    ) -> None:
         self.promised = PromisedPods()
         """What node fit reads; live."""
         self.timeout = timeout
         """A reload of the policy sets another; it counts for promises from then on."""
+        self._under_way = under_way
         self._room_of: RoomOf | None = None
         self._promises: dict[str, _Promise] = {}
 
@@ -82,8 +88,9 @@ class BookingGate(OpenGate):
 
     def expire(self, now: datetime) -> Iterator[ClusterEvent]:
         """End what was waited for long enough."""
-        for uid in [uid for uid, each in self._promises.items() if each.until <= now]:
-            yield from self._end(uid)
+        for uid, each in tuple(self._promises.items()):
+            if each.until <= now and not self._under_way(uid):
+                yield from self._end(uid)
 
     def _oldest_that(self, arrived: Pod) -> str | None:
         """Return whose promise is met by a Pod that was just bound, if anybody's."""

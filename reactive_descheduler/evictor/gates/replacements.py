@@ -7,7 +7,7 @@ booking of room ask it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import ClassVar
 
@@ -24,41 +24,75 @@ _REPLACE_NOTHING = frozenset({"Job", "Node"})
 class Awaited:
     """One eviction that is under way."""
 
-    __slots__ = ("candidate", "gone", "owner", "since", "until")
+    __slots__ = ("candidate", "gone", "in_background", "owner", "replaced", "since", "until")
 
     def __init__(self, candidate: Candidate, now: datetime, timeout: timedelta) -> None:
         owner = controller(candidate.pod)
         self.candidate = candidate
         self.owner = owner.uid if owner and owner.kind not in _REPLACE_NOTHING else ""
-        """UID of the controller whose new Pod is waited for; empty when none is, or no longer."""
+        """UID of the controller whose new Pod is waited for; empty when none is."""
+        self.replaced: datetime | None = None
+        """When the bound Pod that counts as its replacement was made."""
         self.gone = False
+        self.in_background = False
+        """A webhook has taken it over, and the Pod is not seen to go yet: it has no end in time."""
         self.since = now
         self.until = now + timeout
-        """From then on it is waited for no longer."""
+        """From then on it is waited for no longer, unless it goes on in background. Each step that
+        is seen moves it: a Pod may take its time to end, and be replaced only then."""
+
+    @property
+    def complete(self) -> bool:
+        return self.gone and (self.replaced is not None or not self.owner)
+
+    def is_over(self, now: datetime) -> bool:
+        return self.until <= now and not self.in_background
+
+    def may_take(self, made: datetime | None, now: datetime) -> bool:
+        """Say whether a Pod of its owner that was made then may be what replaces it."""
+        if self.replaced is not None or self.is_over(now):
+            return False
+        # The API server's times have whole seconds.
+        return made is not None and made >= self.since.replace(microsecond=0)
 
 
 class ReplacementsGate(OpenGate):
     """Replacements are told by their owner's UID and by being created after the request: counted,
-    not paired."""
+    not paired. One counts for the oldest eviction of its owner; if that turns out to have come to
+    nothing, for the next.
+
+    `goes_on`: whether a Pod's eviction goes on in background.
+    """
 
     NAME: ClassVar[str] = "replacements"
 
-    def __init__(self, *, timeout: timedelta) -> None:
+    def __init__(
+        self, *, timeout: timedelta, goes_on: Callable[[str], bool] = lambda _uid: False
+    ) -> None:
         self.timeout = timeout
         """A reload of the policy sets another; it counts for evictions from then on."""
+        self._goes_on = goes_on
         self._awaited: dict[str, Awaited] = {}
         self._of_owner: dict[str, dict[str, Awaited]] = {}
 
     def awaited(self, now: datetime) -> Iterator[Awaited]:
         """Yield what is under way, the oldest first, from the start of the request on."""
-        self.expire(now)
-        yield from tuple(self._awaited.values())
+        for each in tuple(self._awaited.values()):
+            if not each.is_over(now):
+                yield each
 
-    def expire(self, now: datetime) -> None:
-        """Forget what was waited for long enough: only keys of balance strategies ask, and there
-        may be none."""
-        for uid in [uid for uid, each in self._awaited.items() if each.until <= now]:
-            self._drop(uid)
+    def awaits(self, uid: str) -> bool:
+        """Say whether the eviction of this Pod is under way; until `expire` is called it is."""
+        return uid in self._awaited
+
+    def expire(self, now: datetime) -> Iterator[ClusterEvent]:
+        """Forget what was waited for long enough, and what was given up in background."""
+        for uid, each in tuple(self._awaited.items()):
+            if each.is_over(now):
+                self._drop(uid)
+                yield _ended(each)
+            elif self._was_given_up(each):
+                yield from self._comes_to_nothing(uid, now)
 
     def take(self, candidate: Candidate, now: datetime, /) -> None:
         each = Awaited(candidate, now, self.timeout)
@@ -70,11 +104,13 @@ class ReplacementsGate(OpenGate):
         self._drop(candidate.pod.uid)
 
     def on_outcome(self, outcome: EvictionOutcome, now: datetime, /) -> Iterable[ClusterEvent]:
-        pod = outcome.candidate.pod
-        if outcome.answer in _GOING:
-            return ()
-        self._drop(pod.uid)
-        return (ClusterEvent(Action.REPLACED, pod.ref),)
+        uid = outcome.candidate.pod.uid
+        if outcome.answer not in _GOING:
+            return self._comes_to_nothing(uid, now)
+        each = self._awaited.get(uid)
+        if each is not None and outcome.answer is Answer.BACKGROUND:
+            each.in_background = self._goes_on(uid) and not each.gone
+        return ()
 
     def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
         old, new = change.old, change.new
@@ -82,56 +118,80 @@ class ReplacementsGate(OpenGate):
             return ()
         if isinstance(new, Pod):
             arrived = new.node_name and not (isinstance(old, Pod) and old.node_name)
-            found = list(self._replaced_by(new)) if arrived else []
-            return (*found, *self._left(new.uid)) if not new.active else found
-        return self._left(old.uid) if isinstance(old, Pod) else ()
+            found = list(self._replaced_by(new, now)) if arrived else []
+            return (*found, *self._moved_on(new, now))
+        return self._left(old.uid, now) if isinstance(old, Pod) else ()
 
     def on_jump(self, by: timedelta, /) -> None:
         for each in self._awaited.values():
             each.since += by
             each.until += by
 
-    def stays(self, uid: str) -> Iterable[ClusterEvent]:
+    def stays(self, uid: str, now: datetime) -> Iterable[ClusterEvent]:
         """Learn that a Pod whose answer was lost was not evicted."""
-        each = self._awaited.get(uid)
+        return self._comes_to_nothing(uid, now)
+
+    def _moved_on(self, pod: Pod, now: datetime) -> Iterable[ClusterEvent]:
+        """Follow a Pod that is still there, as it is now."""
+        if not pod.active:
+            return self._left(pod.uid, now)
+        each = self._awaited.get(pod.uid)
         if each is None:
             return ()
-        self._drop(uid)
-        return (ClusterEvent(Action.REPLACED, each.candidate.pod.ref),)
+        if pod.deleted is not None:
+            each.in_background = False
+            each.until = max(each.until, pod.deleted + self.timeout)
+        elif self._was_given_up(each):
+            return self._comes_to_nothing(pod.uid, now)
+        return ()
 
-    def _replaced_by(self, pod: Pod) -> Iterator[ClusterEvent]:
+    def _was_given_up(self, each: Awaited) -> bool:
+        return each.in_background and not self._goes_on(each.candidate.pod.uid)
+
+    def _replaced_by(self, pod: Pod, now: datetime) -> Iterable[ClusterEvent]:
         """Take a Pod that was just bound for the replacement of the oldest one of its owner."""
         for owner in pod.template.owners:
-            for each in self._of_owner.get(owner.uid, {}).values():
-                # The API server's times have whole seconds.
-                if pod.created is None or pod.created < each.since.replace(microsecond=0):
-                    continue
-                self._leave_owner(each)
-                yield from self._ended(each)
-                return
+            if events := self._credit(owner.uid, pod.created, now):
+                return events
+        return ()
 
-    def _left(self, uid: str) -> Iterable[ClusterEvent]:
+    def _credit(self, owner: str, made: datetime | None, now: datetime) -> tuple[ClusterEvent, ...]:
+        """Let a Pod made then count for the oldest eviction that it may have been made for."""
+        for each in self._of_owner.get(owner, {}).values():
+            if each.may_take(made, now):
+                each.replaced = made
+                return self._one_step(each)
+        return ()
+
+    def _left(self, uid: str, now: datetime) -> Iterable[ClusterEvent]:
         each = self._awaited.get(uid)
         if each is None or each.gone:
             return ()
-        each.gone = True
-        return self._ended(each)
+        each.gone, each.in_background = True, False
+        each.until = max(each.until, now + self.timeout)
+        return self._one_step(each)
 
-    def _ended(self, each: Awaited) -> Iterable[ClusterEvent]:
-        if each.gone and not each.owner:
+    def _one_step(self, each: Awaited) -> tuple[ClusterEvent, ...]:
+        if each.complete:
             self._drop(each.candidate.pod.uid)
-        return (ClusterEvent(Action.REPLACED, each.candidate.pod.ref),)
+        return (_ended(each),)
 
-    def _drop(self, uid: str) -> None:
+    def _comes_to_nothing(self, uid: str, now: datetime) -> Iterable[ClusterEvent]:
+        each = self._drop(uid)
+        if each is None:
+            return ()
+        another = self._credit(each.owner, each.replaced, now) if each.replaced else ()
+        return (_ended(each), *another)
+
+    def _drop(self, uid: str) -> Awaited | None:
         each = self._awaited.pop(uid, None)
-        if each is not None:
-            self._leave_owner(each)
+        if each is not None and each.owner:
+            of_owner = self._of_owner[each.owner]
+            del of_owner[uid]
+            if not of_owner:
+                del self._of_owner[each.owner]
+        return each
 
-    def _leave_owner(self, each: Awaited) -> None:
-        if not each.owner:
-            return
-        of_owner = self._of_owner[each.owner]
-        del of_owner[each.candidate.pod.uid]
-        if not of_owner:
-            del self._of_owner[each.owner]
-        each.owner = ""
+
+def _ended(each: Awaited) -> ClusterEvent:
+    return ClusterEvent(Action.REPLACED, each.candidate.pod.ref)

@@ -21,6 +21,7 @@ from reactive_descheduler.app.core import Core, build_core
 from reactive_descheduler.app.surroundings import Surroundings
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.client.evictions import EvictionAnswer
+from reactive_descheduler.config.feature_gates import FeatureGates
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.controller.parking import Evaluated
 from reactive_descheduler.evictor.queue import Queued
@@ -204,6 +205,7 @@ def running(
     live: bool = True,
     profiles: Callable[[], tuple[Profile, ...]] | None = None,
     not_synced: Callable[[], list[str]] = list,
+    feature_gates: FeatureGates = frozenset(),
 ) -> Running:
     """Build the core over two nodes and these objects; what stood at the start is dealt with."""
     clock = ManualClock(NOW)
@@ -218,7 +220,11 @@ def running(
         )
     )
     surroundings = Surroundings(
-        clock=clock, client=Nobody(), metrics=metrics, not_synced=not_synced
+        clock=clock,
+        client=Nobody(),
+        metrics=metrics,
+        not_synced=not_synced,
+        feature_gates=feature_gates,
     )
     core = build_core(loaded, made, surroundings, dry_run=dry_run)
     found = Running(core, clock, metrics)

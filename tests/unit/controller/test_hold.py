@@ -10,8 +10,13 @@ import pytest
 
 from reactive_descheduler.api.changes import Action, Change, Key
 from reactive_descheduler.api.eviction import Answer, Candidate, Cause
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import (
+    EVICTION_IN_PROGRESS_ANNOTATION,
+    REQUEST_EVICT_ONLY_ANNOTATION,
+    Pod,
+)
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.config.feature_gates import FeatureGate
 from reactive_descheduler.framework.profile import Profile
 from reactive_descheduler.framework.strategy import (
     Evaluation,
@@ -90,7 +95,12 @@ def level(
         balance = (strategy(),)
         return (Profile(index=0, name="p", deschedule=others, balance=balance, evictor=Open()),)
 
-    return running(objects=objects, policy=POLICY, profiles=profiles)
+    return running(
+        objects=objects,
+        policy=POLICY,
+        profiles=profiles,
+        feature_gates=frozenset({FeatureGate.EVICTIONS_IN_BACKGROUND}),
+    )
 
 
 def four() -> list[Manifest]:
@@ -261,13 +271,108 @@ def test_a_victim_of_another_strategy_holds_those_that_weigh_nodes_until_it_is_g
     assert found.offered() == {"e", "f"}
 
 
+@pytest.mark.parametrize("strategy", [Level, OwnLevel], ids=["counted", "own"])
+def test_a_pod_that_takes_long_to_end_holds_until_it_is_gone_and_replaced(
+    strategy: type[Level],
+) -> None:
+    found = level(*four(), strategy=strategy)
+    for entry in found.send():
+        found.answer(entry, Answer.EVICTED, status=201)
+    for name in ("c", "d"):
+        found.put(web(name, deleted=NOW + timedelta(seconds=600), version="2"))
+    found.wait(598)
+    assert found.offered() == set()
+    for name in ("c", "d"):
+        found.remove(web(name))
+    found.wait(200)
+    assert found.offered() == set()
+    found.put(web("e", "node-2", age=-700), web("f", "node-2", age=-700))
+    found.wait(1)
+    assert found.offered() == set()
+
+
+def test_a_lost_request_that_came_to_nothing_leaves_its_replacement_to_the_next() -> None:
+    found = level(*four())
+    first, second = found.send()
+    found.answer(first, Answer.UNKNOWN, status=None)
+    found.answer(second, Answer.EVICTED, status=201)
+    found.remove(web(second.candidate.pod.name))
+    found.put(web("e", "node-2", age=-3))
+    found.wait(60)
+    assert found.offered() == set()
+    found.core.resolve(first.candidate.pod.uid)
+    found.wait(1)
+    # Three are left on node-1 and one is on node-2: one more would level them.
+    assert len(found.offered()) == 1
+
+
+def machine(name: str, *, in_progress: bool = False, version: str = "1") -> Manifest:
+    """Return the Pod of a virtual machine, whose eviction is finished in background."""
+    annotations = {REQUEST_EVICT_ONLY_ANNOTATION: ""}
+    if in_progress:
+        annotations[EVICTION_IN_PROGRESS_ANNOTATION] = ""
+    return web(name, annotations=annotations, version=version)
+
+
+def level_of_machines() -> Running:
+    """Four of them, of which two are taken over by a webhook."""
+    found = level(*(machine(name) for name in "abcd"))
+    assert found.offered() == {"c", "d"}
+    for entry in found.send():
+        found.answer(entry, Answer.BACKGROUND, status=429)
+    return found
+
+
+def test_an_eviction_in_background_holds_its_key_until_it_ends() -> None:
+    found = level_of_machines()
+    for name in ("c", "d"):
+        found.put(machine(name, in_progress=True, version="2"))
+    found.wait(3600)
+    found.core.end_waits()
+    found.wait(1)
+    assert found.send() == []
+
+    for name in ("c", "d"):
+        found.remove(machine(name))
+    found.wait(298)
+    found.core.end_waits()
+    assert found.offered() == set()
+    found.wait(3)
+    found.core.end_waits()
+    found.wait(1)
+    assert found.offered() == {"b"}
+
+
+def test_an_eviction_in_background_that_never_shows_holds_until_it_is_given_up() -> None:
+    found = level_of_machines()
+    found.wait(599)
+    found.core.end_waits()
+    found.wait(1)
+    assert found.send() == []
+    found.core.end_waits()
+    found.wait(1)
+    assert found.offered() == {"c", "d"}
+
+
+def test_an_eviction_in_background_that_is_taken_back_no_longer_holds() -> None:
+    found = level_of_machines()
+    for name in ("c", "d"):
+        found.put(machine(name, in_progress=True, version="2"))
+    found.wait(1)
+    assert found.send() == []
+    for name in ("c", "d"):
+        found.put(machine(name, version="3"))
+    found.wait(1)
+    assert {entry.candidate.pod.name for entry in found.send()} == {"c", "d"}
+
+
 def test_what_never_comes_back_is_forgotten_where_no_balance_strategy_asks() -> None:
     wrong = web("a", labels={"wrong": "yes"})
     found = running(Labelled(), objects=[wrong])
     (entry,) = found.send()
     found.answer(entry, Answer.EVICTED, status=201)
     found.remove(wrong)
+    assert found.core.gates.replacements.awaits("uid-default-a")
     found.clock.advance(301)
     found.core.end_waits()
-    found.clock.advance(-301)  # asking at a later time would forget it as well
-    assert list(found.core.gates.replacements.awaited(found.clock.now())) == []
+    assert not found.core.gates.replacements.awaits("uid-default-a")

@@ -114,6 +114,17 @@ def test_promise_ends_after_the_timeout_however_the_clock_jumps() -> None:
     assert list(gate.expire(later(9999))) == []
 
 
+def test_promise_does_not_end_before_the_eviction() -> None:
+    going = {"uid-default-a"}
+    gate = BookingGate(timeout=timedelta(minutes=5), under_way=going.__contains__)
+    gate.reconfigure(lambda _: HERE)
+    gate.sent(candidate(), NOW)
+
+    assert list(gate.expire(later(9999))) == []
+    going.clear()
+    assert list(gate.expire(later(9999))) == FREED
+
+
 def test_promise_ends_for_a_pod_that_stays() -> None:
     gate = booking()
     gate.sent(candidate(), NOW)

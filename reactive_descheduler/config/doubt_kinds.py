@@ -1,8 +1,11 @@
-"""The names of what `doubts` warns of, apart from the checks, for settings silence them by name."""
+"""What a doubt is, and the names by which settings silence them; apart from the checks."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
+
+from reactive_descheduler.api.errors import Problem
 
 
 class Doubt(StrEnum):
@@ -10,6 +13,9 @@ class Doubt(StrEnum):
 
     NO_PROFILE = "noProfile"
     NO_STRATEGY = "noStrategy"
+    NO_NODE = "noNode"
+    NO_POD = "noPod"
+    ALL_PROTECTED = "allProtected"
     LIMIT_ZERO = "limitZero"
     DOES_NOTHING = "doesNothing"
     UTILIZATION_FIGHT = "utilizationFight"
@@ -18,3 +24,16 @@ class Doubt(StrEnum):
     ENABLED_TWICE = "enabledTwice"
     SETTLE_LONGER = "settleLonger"
     AGE_ZERO = "ageZero"
+
+
+class Doubtful(NamedTuple):
+    """One doubt: its kind, the path of what raises it, what will happen, what would mend it."""
+
+    kind: Doubt
+    path: str
+    message: str
+    hint: str = ""
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.path, None, f"{self.message} [{self.kind}]", self.hint)

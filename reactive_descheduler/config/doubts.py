@@ -8,33 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from reactive_descheduler.api.errors import Problem
-from reactive_descheduler.api.selectors import SelectorError, parse_selector
-
-from .doubt_kinds import Doubt
+from .doubt_kinds import Doubt, Doubtful
+from .doubts_of_choice import choosing
+from .doubts_of_idleness import idle
+from .enabled import all_plugins, argument, numbered, plugins_of
 
 if TYPE_CHECKING:
-    from .args import Arguments
+    from reactive_descheduler.api.errors import Problem
+
     from .loaded import LoadedPlugin, LoadedPolicy, LoadedProfile
 
 
-class Doubtful(NamedTuple):
-    """One doubt: its kind, the path of what raises it, what will happen, what would mend it."""
-
-    kind: Doubt
-    path: str
-    message: str
-    hint: str = ""
-
-    @property
-    def problem(self) -> Problem:
-        return Problem(self.path, None, f"{self.message} [{self.kind}]", self.hint)
-
-
 LOW, HIGH = "LowNodeUtilization", "HighNodeUtilization"
-TAINTS, LIFE, FAILED = "RemovePodsViolatingNodeTaints", "PodLifeTime", "RemoveFailedPods"
+LIFE = "PodLifeTime"
 SPREADING = ("RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint")
 
 
@@ -52,8 +40,8 @@ def doubts(policy: LoadedPolicy) -> tuple[Doubtful, ...]:
 def _profiles(policy: LoadedPolicy) -> Iterator[Doubtful]:
     if not policy.profiles:
         yield Doubtful(Doubt.NO_PROFILE, "profiles", "there is none, so nothing is evicted")
-    for path, profile in _numbered(policy):
-        if not _plugins(profile):
+    for path, profile in numbered(policy):
+        if not plugins_of(profile):
             message = "it enables no strategy, so it evicts nothing"
             yield Doubtful(Doubt.NO_STRATEGY, path, message)
 
@@ -67,37 +55,15 @@ def _limits(policy: LoadedPolicy) -> Iterator[Doubtful]:
         if limit == 0:
             message = "0 allows no eviction, so nothing is evicted"
             yield Doubtful(Doubt.LIMIT_ZERO, path, message, "leave it out for no limit")
-    for path, plugin in _all_plugins(policy):
-        limits = _value(plugin.arguments, "eviction_limits")
+    for path, plugin in all_plugins(policy):
+        limits = argument(plugin.arguments, "eviction_limits")
         if limits is not None and getattr(limits, "node", None) == 0:
             message = "0 allows no eviction, so it evicts nothing"
             yield Doubtful(Doubt.LIMIT_ZERO, f"{path}.evictionLimits.node", message)
 
 
-def _idle(policy: LoadedPolicy) -> Iterator[Doubtful]:
-    for path, plugin in _all_plugins(policy):
-        if plugin.name == TAINTS and _value(plugin.arguments, "included_taints") == ():
-            message = "an empty list counts no taint, so it evicts nothing"
-            yield Doubtful(
-                Doubt.DOES_NOTHING, f"{path}.includedTaints", message, "leave it out for all taints"
-            )
-        types = _value(plugin.arguments, "node_affinity_type")
-        if isinstance(types, tuple):
-            for each in types:
-                if each not in _AFFINITY_TYPES:
-                    message = f"{each!r} is no type of node affinity, so it does nothing"
-                    hint = f"known are {' and '.join(_AFFINITY_TYPES)}"
-                    yield Doubtful(Doubt.DOES_NOTHING, f"{path}.nodeAffinityType", message, hint)
-
-
-_AFFINITY_TYPES = (
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "preferredDuringSchedulingIgnoredDuringExecution",
-)
-
-
 def _fights(policy: LoadedPolicy) -> Iterator[Doubtful]:
-    places = {plugin.name: path for path, plugin in _all_plugins(policy)}
+    places = {plugin.name: path for path, plugin in all_plugins(policy)}
     high = places.get(HIGH)
     if high is None:
         return
@@ -110,43 +76,11 @@ def _fights(policy: LoadedPolicy) -> Iterator[Doubtful]:
             yield Doubtful(Doubt.PACKING_FIGHT, high, message, "enable only one of the two")
 
 
-def _targets(policy: LoadedPolicy) -> Iterator[Doubtful]:
-    for path, profile in _numbered(policy):
-        evictor = profile.evictor
-        if not (evictor.node_fit and _contradicts_itself(evictor.node_selector)):
-            continue
-        names = ", ".join(dict.fromkeys(plugin.name for plugin in _plugins(profile)))
-        message = f"no node can match it, so node fit refuses whatever {names or 'it'} wants gone"
-        yield Doubtful(Doubt.NO_TARGET, f"{path}.DefaultEvictor.nodeSelector", message)
-
-
-def _contradicts_itself(selector: str) -> bool:
-    """Say whether no set of labels can match; values that a key must have are compared."""
-    try:
-        requirements = parse_selector(selector).requirements
-    except SelectorError:
-        return True  # upstream takes it, and then no node matches
-    allowed: dict[str, set[str]] = {}
-    present, absent = set(), set()
-    for each in requirements:
-        values = set(each.values or ())
-        if each.operator == "DoesNotExist":
-            absent.add(each.key)
-        elif each.operator != "NotIn":
-            present.add(each.key)
-        if each.operator == "In":
-            allowed[each.key] = allowed.get(each.key, values) & values
-    for each in requirements:
-        if each.operator == "NotIn" and each.key in allowed:
-            allowed[each.key] -= set(each.values or ())
-    return bool(present & absent) or any(not values for values in allowed.values())
-
-
 def _twice(policy: LoadedPolicy) -> Iterator[Doubtful]:
     first: list[tuple[str, LoadedPlugin, LoadedProfile]] = []
-    for path, profile in _numbered(policy):
+    for path, profile in numbered(policy):
         names: set[str] = set()
-        for plugin in _plugins(profile):
+        for plugin in plugins_of(profile):
             place = f"{path}.{plugin.name}"
             if plugin.name in names:
                 message = "it is enabled twice in one profile, which changes little"
@@ -163,63 +97,42 @@ def _twice(policy: LoadedPolicy) -> Iterator[Doubtful]:
 
 
 def _settling(policy: LoadedPolicy) -> Iterator[Doubtful]:
-    for path, plugin in _all_plugins(policy):
+    for path, plugin in all_plugins(policy):
         own = policy.reactive.strategies.get(plugin.name)
-        for argument, seconds in _ages(plugin):
+        for name, seconds in _ages(plugin):
             age = timedelta(seconds=seconds)
             if own is not None and own.settle is not None and own.settle > age:
                 message = (
                     f"it settles for {own.settle.total_seconds():g} s, longer than the"
-                    f" {seconds} s of {argument}"
+                    f" {seconds} s of {name}"
                 )
                 setting = f"reactive.strategies.{plugin.name}.settle"
                 yield Doubtful(Doubt.SETTLE_LONGER, setting, message)
-            if seconds == 0 and plugin.name == LIFE and argument == "maxPodLifeTimeSeconds":
+            if seconds == 0 and plugin.name == LIFE and name == "maxPodLifeTimeSeconds":
                 message = "every Pod is too old after a second, and so is its replacement"
-                yield Doubtful(Doubt.AGE_ZERO, f"{path}.{argument}", message)
+                yield Doubtful(Doubt.AGE_ZERO, f"{path}.{name}", message)
 
 
 def _ages(plugin: LoadedPlugin) -> Iterator[tuple[str, int]]:
-    """Yield the ages that a strategy acts on, by argument."""
-    for field, argument in (
+    """Yield the ages that a strategy acts on, by name."""
+    for field, name in (
         ("max_pod_life_time_seconds", "maxPodLifeTimeSeconds"),
         ("min_pod_lifetime_seconds", "minPodLifetimeSeconds"),
     ):
-        seconds = _value(plugin.arguments, field)
+        seconds = argument(plugin.arguments, field)
         narrowed = plugin.name == LIFE and any(
-            _value(plugin.arguments, other) for other in ("states", "conditions", "exit_codes")
+            argument(plugin.arguments, other) for other in ("states", "conditions", "exit_codes")
         )
         if isinstance(seconds, int) and not (narrowed and seconds == 0):
-            yield argument, seconds
+            yield name, seconds
 
 
 CHECKS: tuple[Callable[[LoadedPolicy], Iterable[Doubtful]], ...] = (
     _profiles,
     _limits,
-    _idle,
+    idle,
     _fights,
-    _targets,
+    choosing,
     _twice,
     _settling,
 )
-
-
-def _numbered(policy: LoadedPolicy) -> Iterator[tuple[str, LoadedProfile]]:
-    for index, profile in enumerate(policy.profiles):
-        yield f"profiles[{index}]", profile
-
-
-def _plugins(profile: LoadedProfile) -> tuple[LoadedPlugin, ...]:
-    return (*profile.deschedule, *profile.balance)
-
-
-def _all_plugins(policy: LoadedPolicy) -> Iterator[tuple[str, LoadedPlugin]]:
-    for path, profile in _numbered(policy):
-        for plugin in dict.fromkeys(plugin.name for plugin in _plugins(profile)):
-            found = next(each for each in _plugins(profile) if each.name == plugin)
-            yield f"{path}.{plugin}", found
-
-
-def _value(arguments: Arguments, field: str) -> object:
-    """Return an argument that only some strategies have; this layer does not know their classes."""
-    return getattr(arguments, field, None)

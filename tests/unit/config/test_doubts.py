@@ -68,6 +68,33 @@ def fitting(selector: str) -> LoadedPolicy:
     return policy(profile({TAINTS: {}}, evictor={"nodeFit": True, "nodeSelector": selector}))
 
 
+def choosing(
+    arguments: dict[str, object], evictor: dict[str, object], name: str = TAINTS
+) -> LoadedPolicy:
+    return policy(profile({name: arguments}, evictor=evictor))
+
+
+def measured(source: str, *configured: str) -> LoadedPolicy:
+    providers = [{"source": each} for each in configured]
+    arguments = {**LOW, "metricsUtilization": {"source": source}}
+    return policy(profile({"LowNodeUtilization": arguments}), metricsProviders=providers)
+
+
+def labelled(**labels: str) -> dict[str, object]:
+    return {"matchLabels": labels}
+
+
+def without(key: str) -> dict[str, object]:
+    return {"matchExpressions": [{"key": key, "operator": "DoesNotExist"}]}
+
+
+def by_name(*names: str, operator: str = "In") -> dict[str, object]:
+    name = "kubernetes.io/metadata.name"
+    return {"matchExpressions": [{"key": name, "operator": operator, "values": list(names)}]}
+
+
+ONLY_FULL: dict[str, object] = {"thresholds": {"cpu": 100}, "targetThresholds": {"cpu": 100}}
+
 CASES: dict[str, tuple[LoadedPolicy, list[tuple[Doubt, str]]]] = {
     "ordinary": (policy(AGED), []),
     "no profile": (policy(), [(Doubt.NO_PROFILE, "profiles")]),
@@ -128,6 +155,107 @@ CASES: dict[str, tuple[LoadedPolicy, list[tuple[Doubt, str]]]] = {
         [(Doubt.NO_TARGET, "profiles[0].DefaultEvictor.nodeSelector")],
     ),
     "targets that may be": (fitting("pool in (a,b),pool!=a,zone,!spot"), []),
+    "no node": (policy(AGED, nodeSelector="zone=a,zone=b"), [(Doubt.NO_NODE, "nodeSelector")]),
+    "some node": (policy(AGED, nodeSelector="zone in (a,b),zone!=a"), []),
+    "no Pod": (
+        choosing(
+            {"labelSelector": {**labelled(app="a"), **without("app")}},
+            {},
+        ),
+        [(Doubt.NO_POD, f"profiles[0].{TAINTS}.labelSelector")],
+    ),
+    "no Pod of the evictor": (
+        choosing({"labelSelector": labelled(app="a")}, {"labelSelector": without("app")}),
+        [(Doubt.NO_POD, f"profiles[0].{TAINTS}.labelSelector")],
+    ),
+    "no Pod for any strategy": (
+        choosing({}, {"labelSelector": {**labelled(app="a"), **without("app")}}),
+        [(Doubt.NO_POD, "profiles[0].DefaultEvictor.labelSelector")],
+    ),
+    "some Pod of the evictor": (
+        choosing({"labelSelector": labelled(app="a")}, {"labelSelector": labelled(tier="b")}),
+        [],
+    ),
+    "no namespace": (
+        choosing({}, {"namespaceLabelSelector": {**labelled(team="a"), **without("team")}}),
+        [(Doubt.NO_POD, "profiles[0].DefaultEvictor.namespaceLabelSelector")],
+    ),
+    "no namespace of those included": (
+        choosing({"namespaces": {"include": ["a"]}}, {"namespaceLabelSelector": by_name("b")}),
+        [(Doubt.NO_POD, f"profiles[0].{TAINTS}.namespaces")],
+    ),
+    "some namespace of those included": (
+        choosing({"namespaces": {"include": ["a", "b"]}}, {"namespaceLabelSelector": by_name("b")}),
+        [],
+    ),
+    "every namespace excluded": (
+        choosing(
+            {**HIGH, "evictableNamespaces": {"exclude": ["b"]}},
+            {"namespaceLabelSelector": by_name("b")},
+            "HighNodeUtilization",
+        ),
+        [(Doubt.NO_POD, "profiles[0].HighNodeUtilization.evictableNamespaces")],
+    ),
+    "priorities from 0 on protected": (
+        choosing({}, {"priorityThreshold": {"value": 0}}),
+        [(Doubt.ALL_PROTECTED, "profiles[0].DefaultEvictor.priorityThreshold.value")],
+    ),
+    "priorities above 0 protected": (choosing({}, {"priorityThreshold": {"value": 1}}), []),
+    "priorities protect nobody": (
+        choosing(
+            {},
+            {
+                "priorityThreshold": {"value": 0},
+                "podProtections": {"defaultDisabled": ["SystemCriticalPods"]},
+            },
+        ),
+        [],
+    ),
+    "only taints of other drainers": (
+        policy(profile({TAINTS: {"includedTaints": ["ToBeDeletedByClusterAutoscaler=1"]}})),
+        [(Doubt.DOES_NOTHING, f"profiles[0].{TAINTS}.includedTaints")],
+    ),
+    "a taint of another drainer and one more": (
+        policy(profile({TAINTS: {"includedTaints": ["ToBeDeletedByClusterAutoscaler", "gpu"]}})),
+        [],
+    ),
+    "taints of other drainers as upstream": (
+        policy(
+            profile({TAINTS: {"includedTaints": ["ToBeDeletedByClusterAutoscaler"]}}),
+            reactive={"corrections": "none"},
+        ),
+        [],
+    ),
+    "no node can be over": (
+        policy(profile({"LowNodeUtilization": ONLY_FULL})),
+        [(Doubt.DOES_NOTHING, "profiles[0].LowNodeUtilization.targetThresholds")],
+    ),
+    "one resource can be over": (
+        policy(
+            profile(
+                {
+                    "LowNodeUtilization": {
+                        "thresholds": {"cpu": 20, "pods": 20},
+                        "targetThresholds": {"cpu": 100, "pods": 90},
+                    }
+                }
+            )
+        ),
+        [],
+    ),
+    "every node is under": (
+        policy(profile({"HighNodeUtilization": {"thresholds": {"cpu": 100}}})),
+        [(Doubt.DOES_NOTHING, "profiles[0].HighNodeUtilization.thresholds")],
+    ),
+    "usage that nobody is asked for": (
+        measured("KubernetesMetrics"),
+        [(Doubt.DOES_NOTHING, "profiles[0].LowNodeUtilization.metricsUtilization")],
+    ),
+    "usage of a source that is none": (
+        measured("Guess", "KubernetesMetrics"),
+        [(Doubt.DOES_NOTHING, "profiles[0].LowNodeUtilization.metricsUtilization")],
+    ),
+    "usage that somebody is asked for": (measured("KubernetesMetrics", "KubernetesMetrics"), []),
     "twice in a profile": (
         policy(profile({"PodLifeTime": {"maxPodLifeTimeSeconds": 600}}, twice="PodLifeTime")),
         [(Doubt.ENABLED_TWICE, "profiles[0].PodLifeTime")],

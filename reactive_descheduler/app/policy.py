@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS
 from reactive_descheduler.config.corrections import Correction, Corrections
+from reactive_descheduler.config.enabled import all_plugins, each_once, numbered
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy, LoadedProfile
 from reactive_descheduler.config.policy import Prometheus
@@ -35,11 +37,16 @@ def needed_kinds(policy: LoadedPolicy) -> tuple[str, ...]:
     RBAC)."""
     if volumes_decide(policy):
         return (*ALWAYS_WATCHED, "PersistentVolumeClaim", "PersistentVolume")
-    claims = any(
-        Protection.PVC in profile.evictor.protections and profile.evictor.protected_storage_classes
-        for profile in policy.profiles
-    )
+    claims = any(read_claims(policy))
     return (*ALWAYS_WATCHED, "PersistentVolumeClaim") if claims else ALWAYS_WATCHED
+
+
+def read_claims(policy: LoadedPolicy) -> Iterator[str]:
+    """Yield the paths of what reads claims and not their volumes."""
+    for path, profile in numbered(policy):
+        evictor = profile.evictor
+        if Protection.PVC in evictor.protections and evictor.protected_storage_classes:
+            yield f"{path}.DefaultEvictor.podProtections.config.PodsWithPVC"
 
 
 SEEK_ROOM = frozenset(
@@ -56,24 +63,35 @@ SEEK_ROOM = frozenset(
 
 def volumes_decide(policy: LoadedPolicy) -> bool:
     """Say whether some verdict rests on volumes: by the evictor's node fit, or a strategy's own."""
-    return Correction.NODE_FIT_VOLUMES in policy.corrections and any(
-        _looks_for_room(profile, policy.corrections) for profile in policy.profiles
-    )
+    return any(read_volumes(policy))
 
 
-def _looks_for_room(profile: LoadedProfile, corrections: Corrections) -> bool:
+def read_volumes(policy: LoadedPolicy) -> Iterator[str]:
+    """Yield the paths of what looks for nodes from which a Pod's volumes can be reached."""
+    if Correction.NODE_FIT_VOLUMES in policy.corrections:
+        for path, profile in numbered(policy):
+            yield from _look_for_room(path, profile, policy.corrections)
+
+
+def _look_for_room(path: str, profile: LoadedProfile, corrections: Corrections) -> Iterator[str]:
     evictor = profile.evictor
     if evictor.node_fit:
-        return True
-    if not evictor.looks_elsewhere(corrections):
-        return False
-    return any(each.name in SEEK_ROOM for each in (*profile.deschedule, *profile.balance))
+        yield f"{path}.DefaultEvictor.nodeFit"
+    elif evictor.looks_elsewhere(corrections):
+        yield from (where for where, each in each_once(path, profile) if each.name in SEEK_ROOM)
 
 
 def needs_priority_classes(policy: LoadedPolicy) -> bool:
     """Say whether some threshold goes by the name of a PriorityClass, which is read once at
     start."""
-    return any(profile.evictor.priority_threshold.name for profile in policy.profiles)
+    return any(name_priority_classes(policy))
+
+
+def name_priority_classes(policy: LoadedPolicy) -> Iterator[str]:
+    """Yield the paths of the thresholds that go by the name of a PriorityClass."""
+    for path, profile in numbered(policy):
+        if profile.evictor.priority_threshold.name:
+            yield f"{path}.DefaultEvictor.priorityThreshold.name"
 
 
 def usage_sources(policy: LoadedPolicy) -> frozenset[str]:
@@ -112,6 +130,18 @@ def wanted_usage(policy: LoadedPolicy) -> WantedUsage:
         prometheus if queries else None,
         tuple(queries),
     )
+
+
+def ask_for_usage(policy: LoadedPolicy, source: str) -> Iterator[str]:
+    """Yield the paths of what wants usage measured by this source."""
+    for path, plugin in all_plugins(policy):
+        arguments = plugin.arguments
+        if (
+            isinstance(arguments, LowNodeUtilizationArguments)
+            and arguments.metrics_utilization is not None
+            and arguments.metrics_utilization.asked == source
+        ):
+            yield f"{path}.metricsUtilization"
 
 
 def pass_limits(policy: LoadedPolicy, background: BackgroundEvictions | None = None) -> PassLimits:

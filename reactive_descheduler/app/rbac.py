@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from reactive_descheduler.app.policy import needed_kinds, needs_priority_classes, wanted_usage
+from reactive_descheduler.app.policy import (
+    ask_for_usage,
+    name_priority_classes,
+    needed_kinds,
+    read_claims,
+    read_volumes,
+    wanted_usage,
+)
+from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS
 from reactive_descheduler.client.resources import METRICS_GROUP, RESOURCES
 from reactive_descheduler.config.loaded import LoadedPolicy
-from reactive_descheduler.config.policy import Prometheus
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 
@@ -30,6 +37,13 @@ class Rule(NamedTuple):
     """Where it holds; empty for everywhere."""
     name: str = ""
     """Of the one object that it is about; empty for all."""
+    asked_by: tuple[str, ...] = ()
+    """Paths in the policy of what needs it; empty for what every policy needs."""
+
+    @property
+    def reason(self) -> str:
+        """Return why it is needed, and by which settings."""
+        return f"{self.why}: {', '.join(self.asked_by)}" if self.asked_by else self.why
 
     def document(self) -> dict[str, object]:
         """Return the rule as a role lists it."""
@@ -59,16 +73,17 @@ def needed_rules(policy: LoadedPolicy, *, dry_run: bool = False) -> tuple[Rule, 
     """Return the rules; that for evictions stands first, so that an overlay finds it, and one that
     holds in a namespace only stands last."""
     rules = [] if dry_run else [EVICT]
-    rules += [_rule(kind, "list", "watch", why=WHY_WATCHED[kind]) for kind in needed_kinds(policy)]
-    if needs_priority_classes(policy):
-        rules.append(_rule("PriorityClass", "list", why="to read, once, the value that a name has"))
-    wanted = wanted_usage(policy)
-    if wanted.metrics_server:
-        rules += [
-            Rule(METRICS_GROUP, plural, ("list",), f"to ask a metrics-server what {plural} use")
-            for plural in ("nodes", "pods")
-        ]
-    return (*rules, LOOK, TELL, *_token(wanted.prometheus))
+    volumes = tuple(read_volumes(policy))
+    asked_by = {"PersistentVolumeClaim": (*read_claims(policy), *volumes)}
+    asked_by["PersistentVolume"] = volumes
+    for kind in needed_kinds(policy):
+        rule = _rule(kind, "list", "watch", why=WHY_WATCHED[kind])
+        rules.append(rule._replace(asked_by=asked_by.get(kind, ())))
+    if by_name := tuple(name_priority_classes(policy)):
+        rule = _rule("PriorityClass", "list", why="to read, once, the value that a name has")
+        rules.append(rule._replace(asked_by=by_name))
+    rules += _usage(policy)
+    return (*rules, LOOK, TELL, *_token(policy))
 
 
 def cluster_role(rules: Iterable[Rule], *, name: str) -> dict[str, object]:
@@ -93,11 +108,22 @@ def roles(rules: Iterable[Rule], *, name: str, namespace: str) -> Iterator[dict[
             yield _object("RoleBinding", name) | metadata | _bound("Role", name, namespace)
 
 
-def _token(prometheus: Prometheus | None) -> Iterator[Rule]:
+def _usage(policy: LoadedPolicy) -> Iterator[Rule]:
+    if not wanted_usage(policy).metrics_server:
+        return
+    for plural in ("nodes", "pods"):
+        why = f"to ask a metrics-server what {plural} use"
+        asked_by = tuple(ask_for_usage(policy, METRICS_SERVER))
+        yield Rule(METRICS_GROUP, plural, ("list",), why, asked_by=asked_by)
+
+
+def _token(policy: LoadedPolicy) -> Iterator[Rule]:
+    prometheus = wanted_usage(policy).prometheus
     token = prometheus.auth_token if prometheus is not None else None
     if token is not None and (secret := token.secret_reference) is not None:
         why = "to read the token for Prometheus"
-        yield Rule("", "secrets", ("get",), why, secret.namespace, secret.name)
+        asked_by = tuple(ask_for_usage(policy, PROMETHEUS))
+        yield Rule("", "secrets", ("get",), why, secret.namespace, secret.name, asked_by)
 
 
 def _bound(kind: str, name: str, namespace: str) -> dict[str, object]:

@@ -105,20 +105,24 @@ def command(
     rules = needed_rules(policy, dry_run=dry_run)
     role = cluster_role(rules, name=service_account)
     binding = cluster_role_binding(name=service_account, namespace=namespace)
-    more = tuple(roles(rules, name=service_account, namespace=namespace))
     if output == "json":
-        print_json({"apiVersion": "v1", "kind": "List", "items": [role, binding, *more]})
+        named = roles(rules, name=service_account, namespace=namespace)
+        print_json({"apiVersion": "v1", "kind": "List", "items": [role, binding, *named]})
     else:
         everywhere = tuple(rule for rule in rules if not rule.namespace)
-        documents = (_yaml(role, everywhere), _dump(binding), *map(_dump, more))
-        click.echo("---\n".join(documents), nl=False)
+        more = (
+            _yaml(each, (rule,)) if "rules" in each else _dump(each)
+            for rule in rules
+            for each in roles((rule,), name=service_account, namespace=namespace)
+        )
+        click.echo("---\n".join((_yaml(role, everywhere), _dump(binding), *more)), nl=False)
 
 
 def _yaml(role: dict[str, object], rules: tuple[Rule, ...]) -> str:
     """Return the role with the reason of each rule above it."""
     head = {key: value for key, value in role.items() if key != "rules"}
     # A rule of the document has no place for its reason, so each is written by itself.
-    listed = (f"# {rule.why}\n{_dump([rule.document()])}" for rule in rules)
+    listed = (f"# {rule.reason}\n{_dump([rule.document()])}" for rule in rules)
     return f"{_dump(head)}rules:\n{''.join(listed)}"
 
 

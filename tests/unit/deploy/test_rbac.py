@@ -6,6 +6,7 @@ import json
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from reactive_descheduler.app.rbac import needed_rules
 from reactive_descheduler.cli import program
@@ -207,3 +208,73 @@ def test_a_refused_policy_gets_no_rights(
     printed = capsys.readouterr()
     assert not printed.out
     assert "priorityTreshold" in printed.err
+
+
+ROOM = policy_text("{nodeFit: true}")
+BY_NAME = policy_text("{priorityThreshold: {name: high}}")
+BALANCING = policy_text("{}").replace(
+    "  plugins:\n    deschedule: {enabled: [RemovePodsViolatingNodeTaints]}",
+    "  plugins: {balance: {enabled: [RemoveDuplicates]}}",
+)
+USAGE = MEASURED.format(
+    resource="cpu", asked="{metricsServer: true}", providers="{source: KubernetesMetrics}"
+)
+SECRET = MEASURED.format(
+    resource="MetricResource",
+    asked=QUERY,
+    providers=f"{{source: Prometheus, prometheus: {{url: 'http://p', {TOKEN}}}}}",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "resource", "reason"),
+    [
+        pytest.param(
+            ROOM,
+            "persistentvolumes",
+            "to see from which nodes it can be reached: profiles[0].DefaultEvictor.nodeFit",
+            id="volumes-for-node-fit",
+        ),
+        pytest.param(
+            BALANCING,
+            "persistentvolumeclaims",
+            "to see what storage Pods use: profiles[0].RemoveDuplicates",
+            id="claims-for-a-strategy-that-looks-for-room",
+        ),
+        pytest.param(
+            policy_text(SOME_CLASSES),
+            "persistentvolumeclaims",
+            "to see what storage Pods use:"
+            " profiles[0].DefaultEvictor.podProtections.config.PodsWithPVC",
+            id="claims-for-a-protection",
+        ),
+        pytest.param(
+            BY_NAME,
+            "priorityclasses",
+            "to read, once, the value that a name has:"
+            " profiles[0].DefaultEvictor.priorityThreshold.name",
+            id="a-threshold-by-name",
+        ),
+        pytest.param(
+            USAGE,
+            "nodes",
+            "to ask a metrics-server what nodes use:"
+            " profiles[0].LowNodeUtilization.metricsUtilization",
+            id="usage",
+        ),
+        pytest.param(
+            SECRET,
+            "secrets",
+            "to read the token for Prometheus: profiles[0].LowNodeUtilization.metricsUtilization",
+            id="a-token",
+        ),
+        pytest.param(ROOM, "namespaces", "to match their labels", id="what-every-policy-needs"),
+    ],
+)
+def test_each_right_names_the_setting_that_needs_it(text: str, resource: str, reason: str) -> None:
+    policy = load_policy(text, source="test", plugins=PLUGINS)
+    reasons = [rule.reason for rule in needed_rules(policy) if rule.resource == resource]
+    assert reason in reasons
+
+    shown = CliRunner().invoke(program, ["rbac", "-f", "-"], input=text).output
+    assert f"# {reason}\n" in shown

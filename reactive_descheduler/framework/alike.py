@@ -9,7 +9,7 @@ from typing import NamedTuple
 from reactive_descheduler.api.pod import Kin, Pod, kin
 from reactive_descheduler.api.scheduling.anti_affinity import kept_closed
 from reactive_descheduler.api.scheduling.fit import FitRules
-from reactive_descheduler.api.scheduling.pod_affinity import NOT_ALONE, Alone, aloneness
+from reactive_descheduler.api.scheduling.pod_affinity import NOT_ALONE, Alone, aloneness, needed_by
 from reactive_descheduler.api.scheduling.spread import Remainder, Spread, remainders
 from reactive_descheduler.cache.lister import Lister
 
@@ -30,7 +30,11 @@ class Likeness(NamedTuple):
 
 def likeness(pod: Pod, lister: Lister, rules: FitRules) -> Hashable:
     """Return the same for Pods that one state treats alike; None for a Pod unlike all others."""
-    if lister.has_promise(pod.uid) or (not rules.anti_affinity and _is_told_by_name(pod, lister)):
+    if (
+        lister.has_promise(pod.uid)
+        or (rules.pod_affinity and needed_by(pod, lister) is not None)
+        or (not rules.anti_affinity and _is_told_by_name(pod, lister))
+    ):
         return None
     alone = aloneness(pod, lister) if rules.pod_affinity else NOT_ALONE
     opens = kept_closed(pod, lister) if rules.anti_affinity else ()

@@ -7,7 +7,7 @@ that are `alike`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, Shape, kin, shape
 from reactive_descheduler.api.scheduling.anti_affinity import neighbours
 from reactive_descheduler.api.scheduling.fit import UPSTREAM, FitRules, misfit
+from reactive_descheduler.api.scheduling.pod_affinity import needed_by
 from reactive_descheduler.api.scheduling.pod_terms import ANY_NAMESPACE, namespaces_of
 from reactive_descheduler.api.scheduling.spread import HARD, hard_keys, spreads
 from reactive_descheduler.api.terms import PodAffinityTerm
@@ -159,7 +160,7 @@ class Fitting:
         return (
             apart
             or lister.has_promise(pod.uid)
-            or (rules.pod_affinity and bool(template.pod_affinity))
+            or (rules.pod_affinity and bool(_kept_near(pod, lister)))
             or (rules.host_ports and bool(template.host_ports))
             or (rules.volumes and bool(template.claims))
             or (rules.spread and bool(hard_keys(template)))
@@ -203,12 +204,14 @@ class Fitting:
                 yield On(_TOPOLOGY, None)
                 yield On(Action.NAMESPACE_LABELS, ("Namespace", "", pod.namespace))
             yield from _chosen(_STANDS, template.anti_affinity, pod)
-        if rules.pod_affinity and template.pod_affinity:
-            near = _STANDS | Action.POD_TERMINATING
-            yield from _chosen(near, template.pod_affinity, pod)
-            yield On(_TOPOLOGY, None)
-            if lister.promised():
-                yield On(Action.REPLACED, None)
+        if rules.pod_affinity:
+            for each in _kept_near(pod, lister):
+                yield from _chosen(
+                    _STANDS | Action.POD_TERMINATING, each.template.pod_affinity, each
+                )
+                yield On(_TOPOLOGY, None)
+                if lister.promised():
+                    yield On(Action.REPLACED, None)
         if rules.spread and spreads(template, HARD):
             yield On(_STANDS | Action.POD_TERMINATING, ("Namespace", "", pod.namespace))
             yield On(_TOPOLOGY | Action.NODE_TAINTS, None)
@@ -218,6 +221,14 @@ class Fitting:
                 yield On(Action.CLAIM, ("PersistentVolumeClaim", pod.namespace, name))
                 if claim is not None and claim.volume:
                     yield On(Action.VOLUME, ("PersistentVolume", "", claim.volume))
+
+
+def _kept_near(pod: Pod, lister: Lister) -> Sequence[Pod]:
+    """Return whose Pod affinity decides where a Pod may go: its own, and of one that is to come to
+    it."""
+    found = [pod] if pod.template.pod_affinity else []
+    coming = needed_by(pod, lister)
+    return found if coming is None else [*found, coming]
 
 
 def _chosen(action: Action, terms: Iterable[PodAffinityTerm], pod: Pod) -> Iterator[On]:

@@ -20,6 +20,10 @@ from hypothesis import strategies as st
 
 from reactive_descheduler.api.changes import WatchEvent, WatchEventType
 from reactive_descheduler.api.meta import KubeObject
+from reactive_descheduler.api.pod import (
+    EVICTION_IN_PROGRESS_ANNOTATION,
+    REQUEST_EVICT_ONLY_ANNOTATION,
+)
 from reactive_descheduler.cache.informer import Informer
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.strategies import PLUGINS
@@ -79,6 +83,11 @@ def _anti(label: str, namespaces: Sequence[str] = ()) -> Manifest:
         "topologyKey": "kubernetes.io/hostname",
     }
     return {"podAntiAffinity": {_REQUIRED: [term | ({"namespaces": list(namespaces)})]}}
+
+
+def _near(label: str, key: str, **more: object) -> Manifest:
+    term = {"labelSelector": {"matchLabels": {"app": label}}, "topologyKey": key, **more}
+    return {"podAffinity": {_REQUIRED: [term]}}
 
 
 def _spread(key: str, label: str = "web", **more: object) -> Manifest:
@@ -144,6 +153,11 @@ SHAPES: tuple[Fields, ...] = (
     {"spread": (_spread("zone", "db", nodeAffinityPolicy="Ignore"),), "affinity": _wants_a},
     {"spread": (_spread("zone", whenUnsatisfiable="ScheduleAnyway", matchLabelKeys=["app"]),)},
     {"affinity": _anti_zone},
+    {"affinity": _near("web", "zone")},
+    {"affinity": _near("db", "kubernetes.io/hostname", namespaces=["x", "y"])},
+    {"affinity": _near("db", "zone", namespaceSelector={"matchLabels": {"team": "red"}})},
+    {"affinity": _prefers_b | _near("web", "zone", matchLabelKeys=["app"])},
+    {"affinity": _near("web", "zone") | _anti("web")},
     {"host_port": 8080},
 )
 """What a Pod never changes; `cpu` may be resized all the same."""
@@ -153,6 +167,8 @@ CROWD_SHAPES: tuple[Fields, ...] = (
     {"affinity": _anti("web")},
     {"affinity": _anti("web", ["x", "y"])},
     {"affinity": _prefers_b},
+    {"affinity": _near("web", "zone")},
+    {"affinity": _prefers_b | _near("web", "kubernetes.io/hostname")},
     {"spread": (_spread("zone"),)},
     {"spread": (_spread("kubernetes.io/hostname"),)},
     {"spread": (_spread("zone"),), "owners": ("b",)},
@@ -161,7 +177,11 @@ CROWD_SHAPES: tuple[Fields, ...] = (
 )
 """What is wrong when many of one shape are on one node."""
 WRONG: dict[str, tuple[Fields, ...]] = {
-    "RemovePodsViolatingNodeAffinity": ({"affinity": _prefers_b}, {"affinity": _wants_a}),
+    "RemovePodsViolatingNodeAffinity": (
+        {"affinity": _prefers_b},
+        {"affinity": _wants_a},
+        {"affinity": _wants_a | _near("db", "zone")},
+    ),
     "RemoveFailedPods": tuple(shape for shape in CROWD_SHAPES if "phase" in shape),
     "RemovePodsViolatingInterPodAntiAffinity": tuple(
         shape for shape in CROWD_SHAPES if "podAntiAffinity" in shape.get("affinity", {})
@@ -209,7 +229,15 @@ _POD_CHANGES: tuple[tuple[str, object], ...] = (
     *(("labels", labels) for labels in ({"app": "web"}, {"app": "db"}, {})),
     *(
         ("annotations", annotations)
-        for annotations in ({}, {}, {_EVICT: "true"}, {_EVICT: "false"}, {_STAY: ""})
+        for annotations in (
+            {},
+            {},
+            {_EVICT: "true"},
+            {_EVICT: "false"},
+            {_STAY: ""},
+            {REQUEST_EVICT_ONLY_ANNOTATION: ""},
+            {REQUEST_EVICT_ONLY_ANNOTATION: "", EVICTION_IN_PROGRESS_ANNOTATION: ""},
+        )
     ),
     *(
         ("owners", owners)
@@ -712,6 +740,7 @@ def policies(
         _some(
             corrections=corrections,
             debounce=({"quiet": "0s", "maxWait": "0s"}, {"quiet": "100ms", "maxWait": "1s"}),
+            pacing=(..., {"timeout": "10s"}, {"timeout": "60s"}),
         )
     )
     limits: Manifest = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from reactive_descheduler.api.node import Node
@@ -30,6 +30,9 @@ class Occupancy(SpreadOccupancy, Protocol):
         """Return what the node's active Pods request in all, in billionths of the base unit."""
 
     def active_pods_on(self, node_name: str, /) -> int: ...
+
+    def promised(self) -> Collection[Pod]:
+        """Return the Pods to which room is promised, each on the node where."""
 
     def promised_on(self, node_name: str, /) -> Sequence[Pod]: ...
 

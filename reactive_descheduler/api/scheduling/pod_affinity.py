@@ -31,12 +31,15 @@ from reactive_descheduler.api.terms import PodAffinityTerm
 
 
 def pod_affinity_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
-    """Return where in the node's domains nobody is whom the Pod must be near.
+    """Return where in the node's domains nobody is whom the Pod must be near, or for whom it has to
+    stay.
 
     The Pod itself does not count: it goes.
     """
-    terms = pod.template.pod_affinity
-    if not terms:
+    coming = needed_by(pod, occupancy)
+    if coming is not None:
+        return f"Pod {coming.namespace}/{coming.name}, which is to come, has to be near it"
+    if not pod.template.pod_affinity:
         return None
     near = _near(pod, occupancy)
     if near.flaw:
@@ -51,6 +54,25 @@ def pod_affinity_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | Non
     if not missing or (near.may_be_first and not _other_than(pod, near.others)):
         return None
     return missing
+
+
+def needed_by(pod: Pod, occupancy: Occupancy) -> Pod | None:
+    """Return who is promised room in a domain where nobody but this Pod is whom it must be near."""
+    if not occupancy.promised():
+        return None
+    return occupancy.once("needed", lambda: _needed(occupancy)).get(pod.uid)
+
+
+def _needed(occupancy: Occupancy) -> Mapping[str, Pod]:
+    found: dict[str, Pod] = {}
+    for coming in occupancy.promised():
+        if coming.template.pod_affinity:
+            near = _near(coming, occupancy)
+            for domain in _domains(occupancy.node(coming.node_name), near.keys):
+                there = near.there.get(domain, ())
+                if len(there) == 1:
+                    found[there[0]] = coming
+    return found
 
 
 class Alone(NamedTuple):

@@ -633,3 +633,24 @@ def test_who_is_to_come_is_nobody_to_be_near_and_yet_no_one_else_is_the_first() 
     assert misfit(found, target, lister, NEAR) is None
     promised.promise(pod_view(make_pod("q")), "n1")
     assert misfit(found, target, lister, NEAR) is not None
+
+
+def test_whom_one_that_is_to_come_must_be_near_has_to_stay() -> None:
+    promised, coming = PromisedPods(), make_pod("web", affinity=near(term(key=HOST)))
+    nodes = [make_node(name, labels={HOST: name}) for name in ("n0", "n1", "n2")]
+    company, beside = (make_pod(name, node="n0", labels={"app": "db"}) for name in ("p", "q"))
+    alone = Lister(cluster_store(*nodes, company), GonePods(), promised)
+    with_another = Lister(cluster_store(*nodes, company, beside), GonePods(), promised)
+
+    def fits(lister: Lister) -> bool:
+        found, target = lister.pod_named("default", "p"), lister.node("n1")
+        assert found is not None
+        assert target is not None
+        return misfit(found, target, lister, NEAR) is None
+
+    assert fits(alone)
+    promised.promise(pod_view(coming), "n0")
+    assert not fits(alone)
+    assert fits(with_another)
+    promised.promise(pod_view(coming), "n2")
+    assert fits(alone)

@@ -57,10 +57,16 @@ class Cause(NamedTuple):
 
 
 class Candidate(NamedTuple):
+    """A Pod that a strategy would evict.
+
+    `rank`: where not all may go, which of several keys of a strategy goes first: the lowest.
+    """
+
     key: Key
     pod: Pod
     cause: Cause
     reason: str
+    rank: float = 0.0
 
 
 class Stop(Enum):

@@ -52,6 +52,10 @@ class Queued:
     def priority(self) -> int | None:
         return self.candidate.pod.template.priority
 
+    @property
+    def rank(self) -> float:
+        return self.candidate.rank
+
 
 class EvictionQueue:
     """`timer` is asked to call `wake_key` for a key at a time (the one delay queue does it)."""

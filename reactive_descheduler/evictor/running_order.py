@@ -1,7 +1,8 @@
 """The running order of candidates: who goes next, found without looking at all of them.
 
 Order: urgency of the strategy (one step up per minute waited), round robin over namespaces, Pod
-priority ascending, the strategy's own order. Urgency and waiting change together for all candidates
+priority ascending, the strategy's own order (the rank among its keys, then the order within one).
+Urgency and waiting change together for all candidates
 of one strategy and one minute, so these stand in one line, which has a heap per namespace.
 """
 
@@ -26,12 +27,14 @@ class Entry(Protocol):
     @property
     def priority(self) -> int | None: ...
     @property
+    def rank(self) -> float: ...
+    @property
     def order(self) -> int: ...
 
 
 E = TypeVar("E", bound=Entry)
 
-_Place = tuple[int, int, datetime, int, E]
+_Place = tuple[int, float, int, datetime, int, E]
 _Heap = list[_Place[E]]
 _Line = dict[str, _Heap[E]]
 
@@ -52,13 +55,13 @@ class RunningOrder(dict[int, E]):
         """Put an entry at its place; one that is there already moves to the place it has now."""
         priority = entry.priority if entry.priority is not None else _LOWEST
         known = self._places.get(id(entry))
-        if known is not None and known[:2] == (priority, entry.order):
+        if known is not None and known[:3] == (priority, entry.rank, entry.order):
             return  # offered anew, over and over while nothing may go: the heap must not grow
         self._sequence += 1
         minute = int(entry.enqueued.timestamp() // _SECONDS_A_STEP)
         line = self._lines.setdefault((entry.urgency, minute), {})
         # Among equals who came first: an entry that was held, or offered anew, keeps its place.
-        place = (priority, entry.order, entry.enqueued, self._sequence, entry)
+        place = (priority, entry.rank, entry.order, entry.enqueued, self._sequence, entry)
         self[id(entry)] = entry
         self._places[id(entry)] = place
         heapq.heappush(line.setdefault(entry.namespace, []), place)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field
@@ -58,10 +59,11 @@ def after(time: datetime | None, seconds: int) -> datetime | None:
 
 
 class Violation(NamedTuple):
-    """A placement that is wrong now."""
+    """A placement that is wrong now; `rank` as the candidate's."""
 
     cause: Cause
     reason: str
+    rank: float = 0.0
 
 
 class NotYet(NamedTuple):
@@ -184,10 +186,6 @@ class PodStrategy(ABC):
         """Refuse what violates and passes every filter; asked last, for it may be dear."""
         return None
 
-    def _in_order(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Return the candidates of one node in the order in which they are offered."""
-        return candidates
-
     def _key(self, pod: Pod) -> Key:
         return Key(self._profile, self.NAME, (pod.uid,))
 
@@ -214,9 +212,10 @@ class PodStrategy(ABC):
         if isinstance(found, NotYet):
             return Rejection(self.NAME, found.reason, (At(found.due),), pod.ref)
         refused = view.filter(pod) or view.pre_eviction(pod) or self._refuses(view, pod, node)
-        return refused or Candidate(self._key(pod), pod, found.cause, found.reason)
+        return refused or Candidate(self._key(pod), pod, found.cause, found.reason, found.rank)
 
     def _listed(self, predicate: Predicate, view: View, node: Node) -> Step[list[Candidate]]:
+        """Return the candidates of one node in the order in which they are offered."""
         candidates = []
         for pod in view.lister.pods_on(node.name):
             outcome = self._outcome(predicate, view, pod, node) if self._lists(pod) else None
@@ -224,7 +223,7 @@ class PodStrategy(ABC):
                 candidates.append(outcome)
             elif outcome is not None:
                 yield outcome
-        return self._in_order(candidates)
+        return sorted(candidates, key=attrgetter("rank"))
 
     def _offered(self, candidates: Iterable[Candidate]) -> Step[Stop]:
         """Offer until a limit stops it; return which one did."""

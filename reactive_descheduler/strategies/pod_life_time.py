@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from math import inf
 from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -195,7 +196,7 @@ class PodLifeTime(PodStrategy):
         # A state has no time of its own, so only times prove how long the whole has stood.
         timed = min(dues) > _ALWAYS and not self._states and not self._exit_codes
         cause = Cause("age", (pod.uid,), (pod.ref,), proven_since=due if timed else None)
-        return Violation(cause, self._reason(pod))
+        return Violation(cause, self._reason(pod), _age_rank(pod))
 
     def _dues(self, pod: Pod) -> list[datetime]:
         """Return when each criterion comes due; nothing if one does not match at all."""
@@ -264,6 +265,10 @@ class PodLifeTime(PodStrategy):
         return "; ".join(parts)
 
 
-def _age_order(candidate: Candidate) -> tuple[datetime, str, str]:
-    pod = candidate.pod
-    return (pod.created or _ALWAYS, pod.namespace, pod.name)
+def _age_rank(pod: Pod) -> float:
+    """Return what puts the oldest first, and whose age is not known before them."""
+    return -inf if pod.created is None else pod.created.timestamp()
+
+
+def _age_order(candidate: Candidate) -> tuple[float, str, str]:
+    return (candidate.rank, candidate.pod.namespace, candidate.pod.name)

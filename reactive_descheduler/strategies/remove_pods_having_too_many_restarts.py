@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field
 
 from reactive_descheduler.api.changes import Action, Change
-from reactive_descheduler.api.eviction import Candidate, Cause
+from reactive_descheduler.api.eviction import Cause
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import ContainerStatus, Pod
 from reactive_descheduler.config.args import Listed, Positive32
@@ -75,15 +75,13 @@ class RemovePodsHavingTooManyRestarts(PodStrategy):
         pod = change.new
         return isinstance(pod, Pod) and cause.ident == (pod.uid,) and not self._violates(pod)
 
-    def _in_order(self, candidates: list[Candidate]) -> list[Candidate]:
-        return sorted(candidates, key=lambda candidate: -self._restarts(candidate.pod))
-
     def _violation(self, _view: View, pod: Pod, _node: Node) -> Violation | None:
         if not self._violates(pod):
             return None
         cause = Cause("restarts", (pod.uid,), (pod.ref,), proven_since=self._proven_since(pod))
         restarts = self._restarts(pod)
-        return Violation(cause, f"{restarts} restarts, threshold {self._threshold}")
+        reason = f"{restarts} restarts, threshold {self._threshold}"
+        return Violation(cause, reason, rank=-restarts)
 
     def _violates(self, pod: Pod) -> bool:
         return self._restarts(pod) >= self._threshold and (

@@ -94,6 +94,22 @@ def test_within_a_namespace_low_priority_goes_first_then_the_own_order_of_the_st
     assert lines.order() == ["none", "lowest", "low", "low2", "low3", "high"]
 
 
+def test_among_the_keys_of_a_strategy_the_lowest_rank_goes_first_whenever_it_came() -> None:
+    lines = Lines()
+    for name, rank in (("young", 30.0), ("old", 10.0), ("middle", 20.0)):
+        lines.put(candidate(pod(name))._replace(rank=rank))
+
+    assert lines.order() == ["old", "middle", "young"]
+
+
+def test_a_candidate_whose_rank_has_changed_moves() -> None:
+    lines = Lines()
+    for name, rank in (("a", -5.0), ("b", -6.0), ("a", -7.0)):
+        lines.put(candidate(pod(name))._replace(rank=rank))
+
+    assert lines.order() == ["a", "b"]
+
+
 def test_a_new_evaluation_replaces_what_the_key_had() -> None:
     lines = Lines()
     key = Key(0, "Strategy", ("unit",))

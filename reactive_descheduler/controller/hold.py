@@ -54,9 +54,7 @@ class HoldRule:
         for each in self._awaited(strategy, key, now):
             pod = each.candidate.pod
             pods[pod.uid] = pod.name
-            wakes.append(On(Action.REPLACED, pod.ref))
-            if not each.in_background:
-                wakes.append(At(each.until))
+            wakes += (On(Action.REPLACED, pod.ref), At(each.may_be_over(now)))
             if each.candidate.key == key:
                 own.add(pod.uid)
         for pod, until in self._terminating(strategy, key, now):

@@ -24,7 +24,17 @@ _REPLACE_NOTHING = frozenset({"Job", "Node"})
 class Awaited:
     """One eviction that is under way."""
 
-    __slots__ = ("candidate", "gone", "in_background", "owner", "replaced", "since", "until")
+    __slots__ = (
+        "candidate",
+        "gone",
+        "in_background",
+        "in_flight",
+        "owner",
+        "replaced",
+        "since",
+        "timeout",
+        "until",
+    )
 
     def __init__(self, candidate: Candidate, now: datetime, timeout: timedelta) -> None:
         owner = controller(candidate.pod)
@@ -35,18 +45,34 @@ class Awaited:
         """When the bound Pod that counts as its replacement was made."""
         self.gone = False
         self.in_background = False
-        """A webhook has taken it over, and the Pod is not seen to go yet: it has no end in time."""
+        """A webhook has taken it over, and the Pod is not seen to go yet."""
+        self.in_flight = True
+        """The request is not answered yet, and the Pod not seen to go."""
         self.since = now
+        self.timeout = timeout
         self.until = now + timeout
-        """From then on it is waited for no longer, unless it goes on in background. Each step that
-        is seen moves it: a Pod may take its time to end, and be replaced only then."""
+        """From then on it is waited for no longer, unless it goes on in flight or in background.
+        Each step that is seen moves it: a Pod may take its time to end, and be replaced only
+        then."""
 
     @property
     def complete(self) -> bool:
         return self.gone and (self.replaced is not None or not self.owner)
 
     def is_over(self, now: datetime) -> bool:
-        return self.until <= now and not self.in_background
+        return self.until <= now and not self.in_flight and not self.in_background
+
+    def may_be_over(self, now: datetime) -> datetime:
+        """Return when to look whether it is over."""
+        return self.until if now < self.until else now + self.timeout
+
+    def wait_from(self, time: datetime) -> None:
+        """Wait for its next step from then on, which is the whole timeout."""
+        self.until = max(self.until, time + self.timeout)
+
+    def goes(self) -> None:
+        """Its Pod is seen to go, whatever the answer may be."""
+        self.in_flight = self.in_background = False
 
     def may_take(self, made: datetime | None, now: datetime) -> bool:
         """Say whether a Pod of its owner that was made then may be what replaces it."""
@@ -108,8 +134,10 @@ class ReplacementsGate(OpenGate):
         if outcome.answer not in _GOING:
             return self._comes_to_nothing(uid, now)
         each = self._awaited.get(uid)
-        if each is not None and outcome.answer is Answer.BACKGROUND:
-            each.in_background = self._goes_on(uid) and not each.gone
+        if each is not None and each.in_flight:
+            each.in_flight = False
+            each.in_background = outcome.answer is Answer.BACKGROUND
+            each.wait_from(now)
         return ()
 
     def on_change(self, change: Change, now: datetime, /) -> Iterable[ClusterEvent]:
@@ -139,8 +167,8 @@ class ReplacementsGate(OpenGate):
         if each is None:
             return ()
         if pod.deleted is not None:
-            each.in_background = False
-            each.until = max(each.until, pod.deleted + self.timeout)
+            each.goes()
+            each.wait_from(pod.deleted)
         elif self._was_given_up(each):
             return self._comes_to_nothing(pod.uid, now)
         return ()
@@ -167,8 +195,9 @@ class ReplacementsGate(OpenGate):
         each = self._awaited.get(uid)
         if each is None or each.gone:
             return ()
-        each.gone, each.in_background = True, False
-        each.until = max(each.until, now + self.timeout)
+        each.gone = True
+        each.goes()
+        each.wait_from(now)
         return self._one_step(each)
 
     def _one_step(self, each: Awaited) -> tuple[ClusterEvent, ...]:

@@ -27,6 +27,12 @@ class Waiting:
         for name in names:
             of = pod(name, owners=[owner(workload)] if workload else [])
             self.gate.take(candidate(of), later(at))
+            self.answer(name, Answer.EVICTED, at=at)
+
+    def ask(self, *names: str) -> None:
+        """Start requests that are not answered yet."""
+        for name in names:
+            self.gate.take(candidate(pod(name)), NOW)
 
     def answer(self, name: str, answer: Answer, *, at: float = 1) -> list[str]:
         of = candidate(pod(name))
@@ -130,7 +136,7 @@ def test_pod_stuck_terminating_is_waited_for_no_longer_than_the_time_out(waiting
 def test_replacement_that_counted_for_a_refused_request_counts_for_the_next(
     waiting: Waiting, seen_first: bool
 ) -> None:
-    waiting.start("a", "b")
+    waiting.ask("a", "b")
     waiting.leaves("b")
     if seen_first:
         assert waiting.comes("c", at=2) == ["a"]
@@ -142,7 +148,7 @@ def test_replacement_that_counted_for_a_refused_request_counts_for_the_next(
 
 
 def test_replacement_that_counted_for_a_lost_request_counts_for_the_next(waiting: Waiting) -> None:
-    waiting.start("a", "b", "c")
+    waiting.ask("a", "b", "c")
     waiting.answer("a", Answer.UNKNOWN)
     for name in ("b", "c"):
         waiting.leaves(name)
@@ -154,7 +160,7 @@ def test_replacement_that_counted_for_a_lost_request_counts_for_the_next(waiting
 
 
 def test_what_was_made_before_a_request_does_not_count_for_it_later(waiting: Waiting) -> None:
-    waiting.start("a")
+    waiting.ask("a")
     waiting.answer("a", Answer.UNKNOWN)
     waiting.comes("c", at=2)
     waiting.start("b", at=10)
@@ -172,7 +178,7 @@ def test_what_is_no_longer_waited_for_takes_no_replacement(waiting: Waiting) -> 
 
 
 def test_eviction_in_background_has_no_end_in_time(waiting: Waiting) -> None:
-    waiting.start("a")
+    waiting.ask("a")
     waiting.answer("a", Answer.BACKGROUND)
     waiting.changes(pod("a", version="2"), at=2)
     assert expire(waiting, 86_400) == []
@@ -186,7 +192,7 @@ def test_eviction_in_background_has_no_end_in_time(waiting: Waiting) -> None:
 
 
 def test_eviction_in_background_that_is_given_up_is_not_waited_for(waiting: Waiting) -> None:
-    waiting.start("a", "b")
+    waiting.ask("a", "b")
     waiting.answer("a", Answer.BACKGROUND)
     waiting.leaves("b")
     waiting.comes("c", at=2)
@@ -196,7 +202,7 @@ def test_eviction_in_background_that_is_given_up_is_not_waited_for(waiting: Wait
 
 
 def test_eviction_in_background_that_no_longer_shows_is_not_waited_for(waiting: Waiting) -> None:
-    waiting.start("a")
+    waiting.ask("a")
     waiting.answer("a", Answer.BACKGROUND)
     waiting.in_background.clear()
     assert waiting.changes(pod("a", version="2"), at=3) == ["a"]
@@ -204,11 +210,29 @@ def test_eviction_in_background_that_no_longer_shows_is_not_waited_for(waiting: 
 
 
 def test_pod_that_terminates_at_last_is_waited_for_like_any_other(waiting: Waiting) -> None:
-    waiting.start("a")
+    waiting.ask("a")
     waiting.answer("a", Answer.BACKGROUND)
     waiting.changes(pod("a", deleted=later(1030), version="2"), at=1000)
     assert waiting.awaited(1329) == ["a"]
     assert waiting.awaited(1330) == []
+
+
+def test_request_in_flight_has_no_end_in_time(waiting: Waiting) -> None:
+    waiting.ask("a")
+    assert expire(waiting, 301) == []
+    (each,) = waiting.gate.awaited(later(301))
+    assert each.may_be_over(later(301)) == later(601)
+    waiting.answer("a", Answer.EVICTED, at=302)
+    assert waiting.awaited(601) == ["a"]
+    assert waiting.awaited(602) == []
+
+
+def test_pod_seen_to_go_before_the_answer_is_waited_for_like_any_other(waiting: Waiting) -> None:
+    waiting.ask("a")
+    waiting.changes(pod("a", deleted=later(30), version="2"), at=1)
+    waiting.answer("a", Answer.BACKGROUND, at=2)
+    assert waiting.awaited(329) == ["a"]
+    assert waiting.awaited(330) == []
 
 
 def test_clock_that_jumps_makes_no_wait_longer_or_shorter(waiting: Waiting) -> None:

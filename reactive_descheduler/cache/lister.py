@@ -121,6 +121,12 @@ class Lister:
                     found.setdefault(pod.node_name, []).append(pod)
         return found
 
+    def unreadable_on(self, node_name: str) -> Sequence[Pod]:
+        """Return the Pods that cannot be read and are bound to a node, as far as that is known."""
+        if not self._store.unreadable_pods.groups():
+            return ()
+        return self.once("unreadable by node", self.unreadable_by_node).get(node_name, ())
+
     def owned_pods(self, owner_uid: str) -> Sequence[Pod]:
         """Return the Pods that have this owner among theirs, in any phase."""
         return self._group(self._store.pods_by_owner, owner_uid)

@@ -121,7 +121,7 @@ class Fitting:
         """Return what could make room for a Pod that fits nowhere: a better node, or less on one,
         or in the way elsewhere. `on`: its shape, made narrower, where only some nodes matter."""
         wanted = on or shape(pod)
-        freed = Action.POD_GONE | Action.POD_RESOURCES
+        freed = Action.POD_GONE | Action.POD_RESOURCES | Action.POD_OPAQUE
         if pod.template.anti_affinity:
             freed |= Action.POD_LABELS
         if lister.promised():
@@ -141,7 +141,7 @@ class Fitting:
 
     def loss_wakes(self, pod: Pod, node: Node, lister: Lister) -> tuple[On, ...]:
         """Return what could end the Pod's fit on this node."""
-        filled = Action.POD_BOUND | Action.POD_RESOURCES | Action.POD_PHASE
+        filled = Action.POD_BOUND | Action.POD_RESOURCES | Action.POD_PHASE | Action.POD_OPAQUE
         if pod.template.anti_affinity:
             filled |= Action.POD_LABELS
         return (
@@ -197,24 +197,24 @@ class Fitting:
     def _far_wakes(self, pod: Pod, lister: Lister) -> Iterator[On]:
         """Yield what can turn the fit, either way, though it is not on the node itself."""
         template, rules = pod.template, self.rules
+        near = _kept_near(pod, lister) if rules.pod_affinity else ()
+        apart = rules.anti_affinity and _kept_apart(pod, lister)
+        spread = rules.spread and bool(spreads(template, HARD))
         if rules.anti_affinity:
             yield On(_STANDS, ("AntiAffinity", "", pod.namespace))
             yield On(_STANDS, ("AntiAffinity", "", ANY_NAMESPACE))
-            if template.anti_affinity or lister.kept_apart(pod.namespace):
-                yield On(_TOPOLOGY, None)
-                yield On(Action.NAMESPACE_LABELS, ("Namespace", "", pod.namespace))
             yield from _chosen(_STANDS, template.anti_affinity, pod)
-        if rules.pod_affinity:
-            for each in _kept_near(pod, lister):
-                yield from _chosen(
-                    _STANDS | Action.POD_TERMINATING, each.template.pod_affinity, each
-                )
-                yield On(_TOPOLOGY, None)
-                if lister.promised():
-                    yield On(Action.REPLACED, None)
-        if rules.spread and spreads(template, HARD):
+        if apart:
+            yield On(Action.NAMESPACE_LABELS, ("Namespace", "", pod.namespace))
+        for each in near:
+            yield from _chosen(_STANDS | Action.POD_TERMINATING, each.template.pod_affinity, each)
+        if spread:
             yield On(_STANDS | Action.POD_TERMINATING, ("Namespace", "", pod.namespace))
-            yield On(_TOPOLOGY | Action.NODE_TAINTS, None)
+            yield On(Action.NODE_TAINTS, None)
+        if near or apart or spread:
+            yield On(_TOPOLOGY, None)
+            if lister.promised():
+                yield On(Action.REPLACED, None)
         if rules.volumes:
             for name in template.claims:
                 claim = lister.claim(pod.namespace, name)
@@ -229,6 +229,16 @@ def _kept_near(pod: Pod, lister: Lister) -> Sequence[Pod]:
     found = [pod] if pod.template.pod_affinity else []
     coming = needed_by(pod, lister)
     return found if coming is None else [*found, coming]
+
+
+def _kept_apart(pod: Pod, lister: Lister) -> bool:
+    """Say whether anti-affinity over topology domains may decide where a Pod may go."""
+    namespace = pod.namespace
+    return bool(
+        pod.template.anti_affinity
+        or lister.kept_apart(namespace)
+        or lister.promised_apart(namespace)
+    )
 
 
 def _chosen(action: Action, terms: Iterable[PodAffinityTerm], pod: Pod) -> Iterator[On]:

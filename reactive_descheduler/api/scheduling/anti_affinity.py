@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
@@ -18,6 +19,8 @@ from reactive_descheduler.api.scheduling.pod_terms import (
     chooses,
     kins_at,
     labels_in,
+    looks_into,
+    namespaces_at,
     namespaces_of,
     own_domains,
     without_labels,
@@ -75,7 +78,8 @@ class Neighbours(NamedTuple):
     keys: tuple[str, ...]
     """The topology keys among these."""
     flaw: str
-    """Why its own terms cannot be read: then it fits nowhere, as upstream has it."""
+    """Why they fit nowhere: their own terms cannot be read, as upstream has it, or nobody knows in
+    which domain it is that somebody is in the way."""
 
 
 _NOBODY = Neighbours({}, (), "")
@@ -98,8 +102,10 @@ def _neighbours(of: Kin, occupancy: Occupancy) -> Neighbours:
     try:
         for term in of.template.anti_affinity:  # a malformed one is told though there is no Pod
             matches(term.label_selector, {})
-        for key, other in _in_the_way(of, occupancy):
+        for key, other in chain(_in_the_way(of, occupancy), _may_be_in_the_way(of, occupancy)):
             node = occupancy.node(other.node_name)
+            if node.opaque if node is not None else other.opaque:
+                return Neighbours({}, (), _no_place_known(other))
             value = node.labels.get(key) if node is not None else None
             if value is None:
                 continue
@@ -109,6 +115,22 @@ def _neighbours(of: Kin, occupancy: Occupancy) -> Neighbours:
     except SelectorError as error:
         return Neighbours({}, (), f"the anti-affinity is malformed: {error}")
     return Neighbours(taken, tuple(sorted({key for key, _ in taken})), "")
+
+
+def _no_place_known(other: Pod) -> str:
+    return f"anti-affinity between it and Pod {other.namespace}/{other.name}, wherever that is"
+
+
+def _may_be_in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
+    """Yield a topology key and a Pod that cannot be read for each term of theirs that may mean
+    it. What such a Pod itself keeps away is anybody's guess, and left to its own node."""
+    labels_of = labels_in(occupancy, doubtful=True)
+    for term in of.template.anti_affinity:
+        for name in namespaces_at((term,), of.namespace, occupancy):
+            if looks_into(term, of.namespace, name, labels_of) or looks_into(
+                term, of.namespace, name, without_labels
+            ):
+                yield from ((term.topology_key, pod) for pod in occupancy.unreadable(name))
 
 
 def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:

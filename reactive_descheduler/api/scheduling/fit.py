@@ -19,7 +19,7 @@ from reactive_descheduler.api.scheduling.host_ports import host_port_misfit
 from reactive_descheduler.api.scheduling.node_affinity import AffinityError, matches_node
 from reactive_descheduler.api.scheduling.occupancy import Occupancy
 from reactive_descheduler.api.scheduling.pod_affinity import pod_affinity_misfit
-from reactive_descheduler.api.scheduling.spread import spread_misfit
+from reactive_descheduler.api.scheduling.spread import HARD, spread_misfit, spreads
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, taint_text, untolerated
 from reactive_descheduler.api.scheduling.volumes import volume_misfit
 from reactive_descheduler.api.selectors import SelectorError, matches
@@ -63,8 +63,15 @@ def _further_misfit(pod: Pod, node: Node, occupancy: Occupancy, rules: FitRules)
         or (volume_misfit(pod, node, occupancy) if rules.volumes else None)
         or (anti_affinity_misfit(pod, node, occupancy) if rules.anti_affinity else None)
         or (pod_affinity_misfit(pod, node, occupancy) if rules.pod_affinity else None)
-        or (spread_misfit(pod, node, occupancy, leaving=pod) if rules.spread else None)
+        or (_spread_misfit(pod, node, occupancy) if rules.spread else None)
     )
+
+
+def _spread_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
+    if spreads(pod.template, HARD):
+        for other in occupancy.unreadable(pod.namespace):
+            return f"topology spread: Pod {other.namespace}/{other.name} cannot be read"
+    return spread_misfit(pod, node, occupancy, leaving=pod)
 
 
 def shape_misfit(shape: Shape, node: Node, occupancy: Occupancy) -> str | None:
@@ -138,6 +145,10 @@ def _hits(term: PodAffinityTerm, pod: Pod, other: Pod) -> bool:
 
 
 def _resource_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | None:
+    unreadable = occupancy.unreadable_on(node.name)
+    if unreadable:
+        other = unreadable[0]
+        return f"Pod {other.namespace}/{other.name} cannot be read, and what it takes is not known"
     used, promised, pods = _load(pod, node, occupancy)
     for name, requested in sorted(pod.template.requests.items()):
         taken = used.get(name, 0) + promised.get(name, 0)

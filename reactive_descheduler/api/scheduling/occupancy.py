@@ -26,6 +26,9 @@ class Occupancy(SpreadOccupancy, Protocol):
     def unreadable(self, namespace: str, /) -> Iterable[Pod]:
         """Return the Pods of a namespace that cannot be read."""
 
+    def unreadable_on(self, node_name: str, /) -> Sequence[Pod]:
+        """Return those that are bound to a node, as far as that is known."""
+
     def requests_on(self, node_name: str, /) -> Mapping[str, int]:
         """Return what the node's active Pods request in all, in billionths of the base unit."""
 

@@ -60,7 +60,7 @@ def db(node: str, **more: object) -> Manifest:
 
 def fit(rules: FitRules, pod: Manifest, *objects: Manifest) -> str | None:
     lister = cluster(FROM, TARGET, BESIDE, pod, *objects)
-    found, target = lister.pod_named("default", "p"), lister.node("n1")
+    found, target = lister.pod(pod_view(pod).uid), lister.node("n1")
     assert found is not None
     assert target is not None
     return misfit(found, target, lister, rules)
@@ -546,6 +546,111 @@ def claiming(*claims: str) -> list[Manifest]:
     ],
 )
 def test_rule_refuses_what_the_scheduler_would(
+    rules: FitRules, pod: Manifest, others: list[Manifest], expected: str | None
+) -> None:
+    found = fit(rules, pod, *others)
+
+    assert found is None if expected is None else expected in str(found)
+
+
+def unreadable(manifest: Manifest) -> Manifest:
+    return manifest | {"status": 1}
+
+
+UNREADABLE_SPACE: Manifest = {
+    "kind": "Namespace",
+    "metadata": {"name": "other", "uid": "uid-other", "labels": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "pod", "others", "expected"),
+    [
+        pytest.param(
+            UPSTREAM, mover(), [unreadable(db("n1"))], "default/db cannot be read", id="room"
+        ),
+        pytest.param(UPSTREAM, mover(), [unreadable(db("n2"))], None, id="room-of-another-node"),
+        pytest.param(UPSTREAM, mover(), [unreadable(db(""))], None, id="room-nobody-knows-where"),
+        pytest.param(
+            APART,
+            mover(affinity=apart(term("web"))),
+            [unreadable(db("n2"))],
+            "default/db on n2",
+            id="may-be-meant-by-anti-affinity",
+        ),
+        pytest.param(
+            APART,
+            mover(affinity=apart(term("web"))),
+            [unreadable(db("n0"))],
+            None,
+            id="may-be-meant-in-another-zone",
+        ),
+        pytest.param(
+            APART,
+            mover(affinity=apart(term("web"))),
+            [unreadable(db(""))],
+            "default/db, wherever that is",
+            id="may-be-meant-wherever-it-is",
+        ),
+        pytest.param(
+            APART,
+            mover(affinity=apart(term("web", namespaces=["third"]))),
+            [unreadable(db(""))],
+            None,
+            id="in-a-namespace-that-is-not-meant",
+        ),
+        pytest.param(
+            APART,
+            mover(affinity=apart(term())),
+            [unreadable(make_node("n3")), db("n3")],
+            "default/db, wherever that is",
+            id="in-the-way-on-a-node-that-cannot-be-read",
+        ),
+        pytest.param(
+            APART,
+            mover(affinity=apart(term("db", HOST, namespaceSelector=RED))),
+            [UNREADABLE_SPACE, db("n1", namespace="other")],
+            "other/db",
+            id="in-a-namespace-that-cannot-be-read",
+        ),
+        pytest.param(
+            APART,
+            mover(namespace="other"),
+            [UNREADABLE_SPACE, db("n1", affinity=apart(term("web", HOST, namespaceSelector=RED)))],
+            "default/db",
+            id="of-a-namespace-that-cannot-be-read",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(labelSelector={}))),
+            [unreadable(db("n1"))],
+            "cannot be read",
+            id="nobody-to-be-near",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term("web"))),
+            [unreadable(db(""))],
+            f"in {ZONE} b",
+            id="nobody-else-is-the-first",
+        ),
+        pytest.param(
+            NEAR,
+            mover(affinity=near(term(namespaceSelector=RED))),
+            [UNREADABLE_SPACE, db("n1", namespace="other")],
+            f"in {ZONE} b",
+            id="nobody-to-be-near-in-a-namespace-that-cannot-be-read",
+        ),
+        pytest.param(
+            SPREAD,
+            mover(spread=[CONSTRAINT]),
+            [unreadable(db("n0"))],
+            "default/db cannot be read",
+            id="spread",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_taken_for_the_worst(
     rules: FitRules, pod: Manifest, others: list[Manifest], expected: str | None
 ) -> None:
     found = fit(rules, pod, *others)

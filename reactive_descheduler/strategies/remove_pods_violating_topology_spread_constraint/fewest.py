@@ -3,8 +3,9 @@
 One Pod at a time goes from the fullest domain to the emptiest that takes it. A domain takes a Pod
 if that stays within the skew, as the scheduler sees it, and one of its nodes fits, under all hard
 constraints of the Pod and with all who went before. So a replacement that the scheduler puts into
-any such domain is no candidate again, and no constraint undoes another. A Pod that cannot go is
-passed over for the next of its domain.
+any such domain is no candidate again, and no constraint undoes another. Only who carries the
+constraint goes, for nothing keeps others from coming back; of a domain the least important first.
+A Pod that cannot go is passed over for the next of its domain.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from reactive_descheduler.framework.strategy import Step
 from reactive_descheduler.framework.uncounted import uncounted
 
 from .expected import Expected, Room
-from .survey import Survey, by_domain, last_goes_first
+from .survey import Survey, by_domain, least_important_last
 from .targets import Targets
 from .wakes import ANY_NODE
 
@@ -89,14 +90,14 @@ def _even_out_one(survey: Survey, spread: Spread, state: _State) -> Step[Stop]:
     of_node = counted.domains.of_node
     highest = survey.floor(spread, counted) + spread.max_skew
     full = {value for value, pods in counted.counts.items() if pods > highest}
+    carrying = frozenset(survey.constraints[spread])
     pods = [
         pod
         for pod in survey.selected(spread, lambda name: of_node.get(name) in full)
-        if pod.uid not in state.moved and survey.lists(pod)
+        if pod.template in carrying and pod.uid not in state.moved and survey.lists(pod)
     ]
     waiting = {
-        value: last_goes_first(each, lambda _: True)
-        for value, each in by_domain(counted, pods).items()
+        value: least_important_last(each) for value, each in by_domain(counted, pods).items()
     }
     targets = _targets(survey, spread, counted, state)
     while waiting:

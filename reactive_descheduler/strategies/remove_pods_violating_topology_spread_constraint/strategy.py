@@ -167,7 +167,7 @@ class RemovePodsViolatingTopologySpreadConstraint:
             namespace=namespace,
             key=self._key(namespace, group.name),
             left=left,
-            constraints={} if out_of_scope else constraints_of(group, self._rules.kinds),
+            constraints={} if out_of_scope else constraints_of(group, self._rules),
             templates=group.templates,
             domains=self._domains,
         )

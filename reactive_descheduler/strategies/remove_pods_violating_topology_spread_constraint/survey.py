@@ -155,26 +155,44 @@ def last_goes_first(pods: Iterable[Pod], may_go: Callable[[Pod], bool]) -> list[
     return [ranked[rank] for rank in sorted(ranked)]
 
 
-def _rank(pod: Pod, may_go: bool, at: int) -> tuple[bool, bool, bool, int, int]:
-    template = pod.template
-    bound = bool(
+def least_important_last(pods: Iterable[Pod]) -> list[Pod]:
+    """Order a domain's Pods so that those to go first stand last: who is bound to no nodes, then
+    who is of least priority."""
+    return sorted(pods, key=_importance)[::-1]
+
+
+def _importance(pod: Pod) -> tuple[bool, bool, int]:
+    priority = pod.template.priority
+    return _is_bound(pod.template), priority is not None, priority or 0
+
+
+def _is_bound(template: PodTemplate) -> bool:
+    return bool(
         template.node_selector
         or template.required_node_affinity is not None
         or template.preferred_node_affinity
     )
-    priority = template.priority
+
+
+def _rank(pod: Pod, may_go: bool, at: int) -> tuple[bool, bool, bool, int, int]:
+    bound, priority = _is_bound(pod.template), pod.template.priority
     if priority is None:
         return may_go, not bound, False, 0, -at
     return may_go, not bound, True, priority, at
 
 
-def constraints_of(
-    group: SpreadGroup, kinds: Sequence[str]
-) -> Mapping[Spread, Sequence[PodTemplate]]:
-    """Return a group's constraints of these kinds, in a fixed order, and who carries each."""
+def constraints_of(group: SpreadGroup, rules: Rules) -> Mapping[Spread, Sequence[PodTemplate]]:
+    """Return a group's constraints of the kinds asked for, in a fixed order, and who carries each.
+
+    One with an empty selector selects all to upstream; the scheduler counts nobody by it.
+    """
     found: dict[Spread, list[PodTemplate]] = {}
     for template in group.templates:
-        for spread in dict.fromkeys(each for kind in kinds for each in spreads(template, kind)):
+        for spread in dict.fromkeys(
+            each for kind in rules.kinds for each in spreads(template, kind)
+        ):
+            if rules.counts_all and not spread.selector.requirements:
+                continue
             found.setdefault(spread, []).append(template)
     return {spread: found[spread] for spread in sorted(found, key=_order)}
 

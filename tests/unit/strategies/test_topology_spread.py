@@ -276,9 +276,13 @@ def test_who_goes(
     assert gone(run(NAME, arguments, *objects, corrections=corrections)) == expected
 
 
-@EVERY
-def test_within_a_domain_the_free_and_among_them_the_highest_priority_goes_first(
-    corrections: Corrections,
+@pytest.mark.parametrize(
+    ("corrections", "expected"),
+    [(ALL, ["low", "none"]), (NONE, ["high", "low"])],
+    ids=["ours", "upstream"],
+)
+def test_within_a_domain_the_free_go_first_and_among_them_the_least_important_or_most(
+    corrections: Corrections, expected: list[str]
 ) -> None:
     objects = [
         *zoned("a", "b"),
@@ -288,7 +292,26 @@ def test_within_a_domain_the_free_and_among_them_the_highest_priority_goes_first
         make_pod("high", node="a1", spread=[rule()], priority=5),
     ]
     said = run(NAME, {}, *objects, corrections=corrections)
-    assert sorted(said.names) == ["high", "low"]
+    assert sorted(said.names) == expected
+
+
+def test_only_who_carries_the_constraint_goes() -> None:
+    objects = [
+        *zoned("a", "b"),
+        make_pod("carries", node="a1", spread=[rule()], priority=5),
+        *(make_pod(name, node="a1") for name in ("other1", "other2")),
+    ]
+    assert run(NAME, {}, *objects).names == ["carries"]
+
+
+@pytest.mark.parametrize(
+    ("corrections", "expected"), [(ALL, {}), (NONE, {"a1": 1})], ids=["ours", "upstream"]
+)
+def test_an_empty_selector_counts_nobody(
+    corrections: Corrections, expected: dict[str, int]
+) -> None:
+    objects = [*zoned("a", "b"), *standing({"a": 3}, [rule(labelSelector={})])]
+    assert gone(run(NAME, {}, *objects, corrections=corrections)) == expected
 
 
 @pytest.mark.parametrize(
@@ -375,8 +398,8 @@ def test_who_fits_nowhere_else_is_passed_over_and_told() -> None:
     objects = [
         *zoned("a"),
         make_node("b1", labels={ZONE: "b"}, allocatable=FULL),
-        make_pod("big", node="a1", spread=[rule()], priority=5, requests={"cpu": "2"}),
-        make_pod("small", node="a1", spread=[rule()]),
+        make_pod("big", node="a1", spread=[rule()], requests={"cpu": "2"}),
+        make_pod("small", node="a1", spread=[rule()], priority=5),
     ]
     said = run(NAME, {}, *objects)
     assert (said.names, said.refused) == (["small"], {"big": NAME})

@@ -32,8 +32,8 @@ def two_and(*others: Manifest) -> list[Manifest]:
     return [*nodes, pod("a", "n1"), pod("b", "n1"), *others]
 
 
-def unreadable(namespace: str) -> list[Manifest]:
-    return [pod(name, "n2", namespace=namespace, readable=False) for name in ("c", "d")]
+def unreadable(namespace: str, node: str = "n2") -> list[Manifest]:
+    return [pod(name, node, namespace=namespace, readable=False) for name in ("c", "d")]
 
 
 @WAYS
@@ -49,8 +49,9 @@ def test_nobody_goes_where_a_pod_cannot_be_read(name: str, corrections: Correcti
 
 
 @STRATEGIES
-def test_one_of_another_namespace_is_no_matter(name: str) -> None:
-    assert run(name, {}, *two_and(*unreadable("other"))).names != []
+def test_one_of_another_namespace_is_no_matter_but_on_the_node_to_go_to(name: str) -> None:
+    assert run(name, {}, *two_and(*unreadable("other", "n1"))).names != []
+    assert run(name, {}, *two_and(*unreadable("other", "n2"))).names == []
 
 
 @STRATEGIES

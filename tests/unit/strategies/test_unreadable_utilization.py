@@ -142,13 +142,16 @@ def test_one_that_is_on_no_node_is_no_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource", "expected"),
+    ("resource", "where", "expected"),
     [
-        pytest.param("cpu", ["a", "b"], id="what-was-measured-is-known"),
-        pytest.param("pods", [], id="how-many-there-are-is-not"),
+        pytest.param("cpu", "n1", ["a", "b"], id="what-was-measured-is-known"),
+        pytest.param("cpu", "n2", [], id="but-not-whether-more-would-fit"),
+        pytest.param("pods", "n2", [], id="how-many-there-are-is-not"),
     ],
 )
-def test_measured_usage_holds_whatever_can_be_read(resource: str, expected: list[str]) -> None:
+def test_measured_usage_holds_whatever_can_be_read(
+    resource: str, where: str, expected: list[str]
+) -> None:
     usage = Usage([METRICS_SERVER])
     busy, idle, own = (
         Sample({"cpu": cpu * 10**6, "memory": 2**30 * 10**9}, NOW, NOW) for cpu in (3000, 200, 600)
@@ -160,6 +163,6 @@ def test_measured_usage_holds_whatever_can_be_read(resource: str, expected: list
         "targetThresholds": {resource: 50 if resource == "cpu" else 2},
         "metricsUtilization": {"source": METRICS_SERVER},
     }
-    around = [*nodes("n1", "n2"), *pods("abc", "n1"), unreadable("x", "n2")]
+    around = [*nodes("n1", "n2"), *pods("abc", "n1"), unreadable("x", where)]
 
     assert run(LOW, arguments, *around, usage=usage).names == expected

@@ -58,7 +58,7 @@ class HighNodeUtilization(NodeUtilization):
     def _sorted(self, uses: Sequence[NodeUse], _reading: Reading) -> Sorting:
         under, rest = [], []
         for use in uses:
-            if use.unreadable is not None:
+            if use.unreadable is not None or not self.judges(use):
                 continue
             if is_under(use.shares, self._low):
                 under.append(use)

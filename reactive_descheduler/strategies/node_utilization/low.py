@@ -12,7 +12,7 @@ from reactive_descheduler.config.evictor import DefaultEvictorArguments
 from .arguments import LowNodeUtilizationArguments
 from .ceiling import Ceiling, FixedCeiling, MeanCeiling
 from .sources import Reading, source_of
-from .sums import NodeUse, Shares, clamped, is_over, is_under, mean_shares
+from .sums import Amounts, NodeUse, Shares, clamped, is_over, is_under, mean_shares
 from .utilization import NodeUtilization, Sorted, Sorting
 
 
@@ -43,6 +43,12 @@ class LowNodeUtilization(NodeUtilization):
     def has_enough(self, source: NodeUse, high: Shares) -> bool:
         return all(source.used.get(name, 0) <= source.limit(name, high) for name in self.counted)
 
+    def helps(self, amounts: Amounts, source: NodeUse, high: Shares) -> bool:
+        return not self.only_named or any(
+            amounts.get(name, 0) and source.used.get(name, 0) > source.limit(name, high)
+            for name in self.counted
+        )
+
     def reason(self, source: NodeUse, high: Shares) -> str:
         over = [
             f"{name} {found:.0f}% over {high[name]:.0f}%"
@@ -56,6 +62,8 @@ class LowNodeUtilization(NodeUtilization):
         yield Pause()
         under, over = [], []
         for use in uses:
+            if not self.judges(use):
+                continue
             if not use.node.unschedulable and is_under(use.shares, low):
                 if use.unreadable is None:  # or it may be fuller than it looks
                     under.append(use)

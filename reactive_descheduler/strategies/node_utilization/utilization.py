@@ -147,8 +147,9 @@ class NodeUtilization(ABC):
         self._least = arguments.number_of_nodes
         self._excluded = frozenset(arguments.evictable_namespaces.exclude)
         self._named = tuple(sorted(arguments.thresholds))
-        only_named = Correction.UTILIZATION_RESOURCES in corrections
-        self.counted = self._named if only_named else tuple(source.names)
+        self.only_named = Correction.UTILIZATION_RESOURCES in corrections
+        """Whether resources without thresholds play no part."""
+        self.counted = self._named if self.only_named else tuple(source.names)
         """The resources that say when to stop."""
         self._as_scheduler = Correction.UTILIZATION_TOLERATIONS in corrections
         self._places = Correction.UTILIZATION_PLACEMENT in corrections
@@ -219,6 +220,10 @@ class NodeUtilization(ABC):
     def _sorted(self, uses: Sequence[NodeUse], reading: Reading) -> Sorting:
         """Sort the nodes into sources and destinations."""
 
+    def judges(self, use: NodeUse) -> bool:
+        """Say whether the thresholds say anything of the node."""
+        return not self.only_named or any(use.capacity.get(name, 0) for name in self._named)
+
     @abstractmethod
     def reason(self, source: NodeUse, high: Shares) -> str:
         """Say why Pods of this node go."""
@@ -229,6 +234,10 @@ class NodeUtilization(ABC):
 
     def moves(self, _pod: Pod) -> bool:
         """Say whether a Pod is moved at all."""
+        return True
+
+    def helps(self, _amounts: Amounts, _source: NodeUse, _high: Shares) -> bool:
+        """Say whether the node is better off when this much leaves it."""
         return True
 
     def excludes(self, pod: Pod) -> Rejection | None:
@@ -372,6 +381,8 @@ class _Relief:
         amounts = self._reading.of_pod(pod)
         if isinstance(amounts, str):
             return self._stays(pod, amounts, (On(Action.USAGE, None),))
+        if amounts is not None and not self._strategy.helps(amounts, source, self._found.high):
+            return self._stays(pod, "it uses nothing of what the node has too much used of")
         # Before the filters, for it is the cheaper where most find none.
         if not (yield from self._room.find(pod, amounts, source)):
             return self._stays(pod, "no destination has room for it")

@@ -191,6 +191,29 @@ def test_only_the_destinations_make_room(corrections: Corrections, expected: lis
 
 
 @pytest.mark.parametrize(
+    ("corrections", "expected"),
+    [
+        pytest.param(ALL, [], id="all"),
+        pytest.param(NONE, ["a", "b"], id="none"),
+        pytest.param(ALL - {Correction.UTILIZATION_RESOURCES}, ["a", "b"], id="without-resources"),
+    ],
+)
+def test_a_node_without_the_resource_is_not_underutilized(
+    corrections: Corrections, expected: list[str]
+) -> None:
+    said = run(
+        NAME,
+        {"thresholds": {GPU: 20}},
+        make_node("n1"),
+        make_node("n2", allocatable={**ROOMY, GPU: "4"}),
+        *pods("ab"),
+        make_pod("learns", node="n2", requests={GPU: "3"}),
+        corrections=corrections,
+    )
+    assert said.names == expected
+
+
+@pytest.mark.parametrize(
     ("manifests", "arguments", "expected"),
     [
         pytest.param([*NODES, BUSY, *pods("abcde")], {}, [], id="nothing-to-tell"),

@@ -338,6 +338,23 @@ def test_so_many_are_named_and_the_rest_wakes_the_key_all_the_same(
     assert wakes_on(said, changed(make_pod("z", node="n2"), None))
 
 
+@pytest.mark.parametrize(
+    ("corrections", "expected"),
+    [
+        pytest.param(ALL, ["a"], id="all"),
+        pytest.param(NONE, ["idle", "a"], id="none"),
+        pytest.param(
+            ALL - {Correction.UTILIZATION_RESOURCES}, ["idle", "a"], id="without-resources"
+        ),
+    ],
+)
+def test_who_uses_nothing_of_what_is_too_much_stays(
+    corrections: Corrections, expected: list[str]
+) -> None:
+    said = run(NAME, CPU, *two(*pods("abc"), make_pod("idle", node="n1")), corrections=corrections)
+    assert said.names == expected
+
+
 @pytest.mark.parametrize("corrections", [ALL, NONE], ids=["all", "none"])
 def test_it_is_told_that_destinations_are_full(corrections: Corrections) -> None:
     """By memory, which has no threshold: with the correction it does not count."""

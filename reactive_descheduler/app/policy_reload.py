@@ -15,7 +15,7 @@ from reactive_descheduler.api.errors import ClientError, PolicyError, Problem
 from reactive_descheduler.app.policy import needed_kinds, needs_priority_classes
 from reactive_descheduler.app.policy_file import PolicyFile
 from reactive_descheduler.app.streams import Streams
-from reactive_descheduler.cache.reflector import ListerWatcher
+from reactive_descheduler.cache.list_watch import ListerWatcher
 from reactive_descheduler.client.kube import KubeConnection
 from reactive_descheduler.client.priority_classes import read_priority_classes
 from reactive_descheduler.config.doubts import doubt_problems

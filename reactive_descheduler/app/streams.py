@@ -8,12 +8,11 @@ from random import Random
 import anyio
 from anyio.abc import TaskGroup
 
+from reactive_descheduler.cache.list_watch import ListerWatcher, Sink
 from reactive_descheduler.cache.reflector import (
     DEFAULT_TIMING,
-    ListerWatcher,
     Reflector,
     ReflectorStatistics,
-    Sink,
     Timing,
 )
 from reactive_descheduler.kit.clock import Clock

@@ -8,11 +8,11 @@ could not be read).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from enum import StrEnum
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import anyio
 import anyio.lowlevel
@@ -28,6 +28,7 @@ from reactive_descheduler.api.errors import (
     Unreachable,
 )
 from reactive_descheduler.api.meta import KubeObject
+from reactive_descheduler.cache.list_watch import ListerWatcher, Page, Sink
 from reactive_descheduler.cache.opaque import OpaqueObjects
 from reactive_descheduler.kit.backoff import Backoff
 from reactive_descheduler.kit.clock import Clock
@@ -38,46 +39,6 @@ WATCH_INTERRUPTED = "Watch interrupted; it is tried again"
 LIST_FAILED = "First list failed; it is tried again"
 SLICE = 0.005
 """Seconds of taking in a list after which the event loop gets its turn."""
-
-
-class Page(NamedTuple):
-    """Part of a list. Only the version of the last page counts: it is where the watch begins."""
-
-    items: Sequence[KubeObject]
-    resource_version: str
-    gone: Sequence[KubeObject] = ()
-    """What earlier pages listed, and what was deleted since (after `items`): a streaming list
-    tells what happens while it is sent."""
-
-
-class ListerWatcher(Protocol):
-    """How one resource is read. Both raise the ClientErrors of `api.errors`."""
-
-    @property
-    def kind(self) -> str: ...
-
-    def pages(self) -> AsyncGenerator[Page, None]:
-        """Yield the pages of one consistent list."""
-
-    def watch(
-        self, resource_version: str, *, timeout_seconds: int
-    ) -> AsyncGenerator[Sequence[WatchEvent], None]:
-        """Yield what came after `resource_version`, as it comes.
-
-        The first block is empty and says that the server accepted; later empty blocks are bytes
-        that made no whole event yet. It ends when the server ends the watch.
-        """
-
-
-class Sink(Protocol):
-    """Who takes the objects: the informer."""
-
-    def replace(
-        self, kind: str, objects: Iterable[KubeObject], resource_version: str
-    ) -> Iterable[object]:
-        """Take in a whole list, a step each time the answer is asked for the next."""
-
-    def apply(self, event: WatchEvent) -> object: ...
 
 
 class Timing(NamedTuple):

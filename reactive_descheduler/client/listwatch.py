@@ -14,7 +14,7 @@ from reactive_descheduler.api.changes import WatchEvent, WatchEventType
 from reactive_descheduler.api.decoding import Decoder, UnreadableError
 from reactive_descheduler.api.errors import ApiStatusError, Unreachable
 from reactive_descheduler.api.meta import KubeObject
-from reactive_descheduler.cache.reflector import Page
+from reactive_descheduler.cache.list_watch import Page
 from reactive_descheduler.client.kube import KubeConnection, Params
 from reactive_descheduler.client.lines import LineSplitter
 from reactive_descheduler.client.resources import RESOURCES

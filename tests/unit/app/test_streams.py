@@ -13,7 +13,8 @@ from reactive_descheduler.api.changes import WatchEvent
 from reactive_descheduler.api.errors import ExpiredError, Unreachable
 from reactive_descheduler.app.streams import Streams
 from reactive_descheduler.cache.informer import Informer
-from reactive_descheduler.cache.reflector import Page, ReflectorStatistics
+from reactive_descheduler.cache.list_watch import Page
+from reactive_descheduler.cache.reflector import ReflectorStatistics
 from reactive_descheduler.cache.store import Store
 from reactive_descheduler.kit.clock import LoopClock
 from reactive_descheduler.kit.supervise import Crash

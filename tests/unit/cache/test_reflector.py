@@ -19,7 +19,8 @@ from reactive_descheduler.api.changes import WatchEvent, WatchEventType
 from reactive_descheduler.api.decoding import UnreadableError
 from reactive_descheduler.api.errors import ApiStatusError, ExpiredError, Unreachable
 from reactive_descheduler.api.meta import KubeObject
-from reactive_descheduler.cache.reflector import Page, Reflector, ReflectorStatistics
+from reactive_descheduler.cache.list_watch import Page
+from reactive_descheduler.cache.reflector import Reflector, ReflectorStatistics
 from reactive_descheduler.kit.clock import SystemClock
 from tests.builders import make_pod, view
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from reactive_descheduler.api.changes import At
 from reactive_descheduler.api.errors import SnapshotError
 from reactive_descheduler.api.eviction import Candidate, Rejection
-from reactive_descheduler.api.pod import workload
+from reactive_descheduler.api.pod import EVICT_ANNOTATION, workload
 from reactive_descheduler.app.pass_driver import PassReport
 from reactive_descheduler.app.policy import (
     needed_kinds,
@@ -30,6 +30,8 @@ from reactive_descheduler.config.doubts import doubt_problems
 from reactive_descheduler.config.evictor import Protection
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.framework.cycle import LEAST_NODES, CycleNodes
+from reactive_descheduler.guardrails import is_annotated_true
+from reactive_descheduler.guardrails.node_fit import NodeFit
 from reactive_descheduler.strategies import PLUGINS
 
 PRIORITY_CLASS = "PriorityClass"
@@ -168,7 +170,7 @@ def make_plan(policy: LoadedPolicy, snapshot: Snapshot, *, now: datetime) -> Pla
         later=tuple(sorted(_later(report), key=lambda pod: (pod.due, pod.namespace, pod.name))),
         held=tuple(_planned(candidate, names, note=held.reason) for candidate, held in report.held),
         failed=failures(report, names),
-        warnings=tuple(warnings(policy, snapshot, nodes)),
+        warnings=(*warnings(policy, snapshot, nodes), *_fit_nowhere(report)),
     )
 
 
@@ -221,6 +223,15 @@ def _later(report: PassReport) -> Iterator[LaterPod]:
             yield LaterPod(namespace=namespace, name=name, strategy=rejection.by, due=due)
 
 
+def _fit_nowhere(report: PassReport) -> Iterator[str]:
+    """Say so where node fit alone keeps a whole pass from evicting anybody."""
+    wanted = (report.evicted, report.observed, report.held, report.refused, report.in_background)
+    refused = {each.pod for each in report.rejected if each.by == NodeFit.NAME}
+    if refused and not any(wanted):
+        pods = "1 Pod" if len(refused) == 1 else f"all {len(refused)} Pods"
+        yield f"node fit keeps {pods} that would go otherwise, so nothing is evicted"
+
+
 def _staying(report: PassReport) -> Iterator[Rejection]:
     going = {candidate.pod.ref for candidate in report.evicted}
     return (rejection for rejection in report.rejected if rejection.pod not in going)
@@ -256,8 +267,29 @@ def warnings(policy: LoadedPolicy, snapshot: Snapshot, nodes: CycleNodes) -> Ite
     ]
     if unreadable:
         yield f"unreadable, so what has to do with it stays: {', '.join(unreadable)}"
+    yield from _annotated_in_vain(policy, snapshot)
     sees_budgets = Correction.PODS_WITHOUT_PDB in policy.corrections and any(
         Protection.WITHOUT_PDB in profile.evictor.protections for profile in policy.profiles
     )
     if sees_budgets and not snapshot.counts["PodDisruptionBudget"]:
         yield "there is no PodDisruptionBudget, so PodsWithoutPDB protects every Pod"
+
+
+_NAMED = 5
+"""Pods that a warning names; the rest are a number."""
+
+
+def _annotated_in_vain(policy: LoadedPolicy, snapshot: Snapshot) -> Iterator[str]:
+    if Correction.EVICT_ANNOTATION not in policy.corrections:
+        return
+    found = sorted(
+        f"{pod.namespace}/{pod.name}"
+        for pod in snapshot.lister.pods()
+        if EVICT_ANNOTATION in pod.annotations and not is_annotated_true(pod)
+    )
+    if found:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        yield (
+            f"the annotation {EVICT_ANNOTATION} has no effect with another value than true:"
+            f" {', '.join(found[:_NAMED])}{more}"
+        )

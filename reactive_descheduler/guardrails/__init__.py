@@ -57,7 +57,7 @@ def build_evictor_filter(
         _protections(arguments, priority_threshold=priority_threshold, corrections=corrections)
     )
     if Correction.EVICT_ANNOTATION in corrections:
-        immovable, liftable, lifts = [Opaque(), *facts], protections, _is_true
+        immovable, liftable, lifts = [Opaque(), *facts], protections, is_annotated_true
     else:
         immovable, liftable, lifts = [Opaque()], [*facts, *protections], _is_present
     return _DefaultEvictor(
@@ -115,7 +115,8 @@ def _is_present(pod: Pod) -> bool:
     return EVICT_ANNOTATION in pod.annotations
 
 
-def _is_true(pod: Pod) -> bool:
+def is_annotated_true(pod: Pod) -> bool:
+    """Say whether the evict annotation asks for the eviction of this Pod, as we read it."""
     return pod.annotations.get(EVICT_ANNOTATION, "").lower() == "true"
 
 

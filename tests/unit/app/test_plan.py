@@ -342,3 +342,47 @@ def test_a_priority_class_goes_by_name(priority: int, goes: bool) -> None:
 def test_a_priority_class_that_is_missing_refuses_the_policy() -> None:
     with pytest.raises(PolicyError, match="PriorityClass gold does not exist"):
         _plan(make_pod(node="node-1"), policy=_policy("priorityThreshold: {name: gold}"))
+
+
+_EVICT = "descheduler.alpha.kubernetes.io/evict"
+
+
+@pytest.mark.parametrize(
+    ("values", "top", "told"),
+    [
+        pytest.param(["false"], "", ["default/web-0"], id="false"),
+        pytest.param(["True", ""], "", ["default/web-1"], id="empty"),
+        pytest.param(["true"], "", [], id="true"),
+        pytest.param(["no"] * 7, "", ["default/web-4 and 2 more"], id="many"),
+        pytest.param(["false"], "reactive: {corrections: none}", [], id="any-as-upstream"),
+    ],
+)
+def test_warns_of_evict_annotations_that_do_nothing(
+    values: list[str], top: str, told: list[str]
+) -> None:
+    pods = [
+        make_pod(f"web-{number}", node="node-2", annotations={_EVICT: value})
+        for number, value in enumerate(values)
+    ]
+    warnings = [each for each in _plan(*pods, policy=_policy(top=top)).warnings if _EVICT in each]
+    assert [each.rpartition(", ")[2].rpartition(": ")[2] for each in warnings] == told
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        pytest.param(
+            ["9", "9"],
+            ["node fit keeps all 2 Pods that would go otherwise, so nothing is evicted"],
+            id="none-fits",
+        ),
+        pytest.param(["9", "1"], [], id="one-fits"),
+        pytest.param([], [], id="none-is-wanted-gone"),
+    ],
+)
+def test_says_that_node_fit_alone_keeps_everybody(sizes: list[str], told: list[str]) -> None:
+    pods = [
+        make_pod(f"web-{number}", node="node-1", requests={"cpu": cpu})
+        for number, cpu in enumerate(sizes)
+    ]
+    assert list(_plan(*pods, policy=_policy("nodeFit: true")).warnings) == told

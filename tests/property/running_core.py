@@ -11,6 +11,7 @@ from reactive_descheduler.app.core import Core, build_core
 from reactive_descheduler.app.policy import in_tree_registry
 from reactive_descheduler.app.surroundings import Surroundings
 from reactive_descheduler.cache.gone import GonePods
+from reactive_descheduler.config.feature_gates import FeatureGate
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.controller.evaluation import evaluate, take_all
 from reactive_descheduler.controller.full_pass import full_pass, views
@@ -48,7 +49,12 @@ class RunningCore:
         self.clock = ManualClock(START)
         self._findings = self.resync_findings()
         profiles = in_tree_registry().profiles(loaded, priority_classes={})
-        surroundings = Surroundings(clock=self.clock, client=NoClient(), metrics=METRICS)
+        surroundings = Surroundings(
+            clock=self.clock,
+            client=NoClient(),
+            metrics=METRICS,
+            feature_gates=frozenset({FeatureGate.EVICTIONS_IN_BACKGROUND}),
+        )
         self.core: Core = build_core(loaded, profiles, surroundings, dry_run=False)
         self.cluster = Cluster(self.core.informer, self.clock)
         self.policy = loaded

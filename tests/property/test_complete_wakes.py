@@ -1,7 +1,9 @@
 """Nothing that may go is left waiting, and nothing goes that may not.
 
 Acting is on: requests are started as the dispatcher says, and a small API server answers them as it
-pleases. Once it is quiet, no key offers a candidate that every gate would let pass.
+pleases. Once it is quiet, no key offers a candidate that every gate would let pass. Whenever none
+is in flight, what a fresh look offers is what waits. A balance strategy asks for nobody while what
+it counts goes for another's sake.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from reactive_descheduler.api.changes import At
-from reactive_descheduler.api.eviction import Answer, EvictionOutcome
-from reactive_descheduler.api.pod import Pod, workload
+from reactive_descheduler.api.changes import At, Key
+from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome
+from reactive_descheduler.api.pod import REQUEST_EVICT_ONLY_ANNOTATION, Pod, workload
 from reactive_descheduler.controller import bus
 from reactive_descheduler.evictor.queue import Queued
+from reactive_descheduler.framework.strategy import Holds
 from tests.property.cluster_model import (
     REPLACED,
     SECONDS,
@@ -61,6 +64,7 @@ ANSWERS = (
     Answer.SERVER_ERROR,
     Answer.SEVERAL_BUDGETS,
 )
+REFUSALS = (Answer.BUDGET, Answer.SERVER_ERROR, Answer.UNKNOWN)
 LONGEST_SETTLE = 9.0
 
 
@@ -97,6 +101,7 @@ MOVES: st.SearchStrategy[Move] = st.one_of(
     st.tuples(st.just("miss"), st.lists(events, min_size=1, max_size=4)),
     st.tuples(st.just("wait"), st.sampled_from(SECONDS), _requests),
     st.tuples(st.just("come_to_rest"), st.sampled_from((1.0, 15.0, 75.0))),
+    st.tuples(st.just("refuse"), st.sampled_from(REFUSALS)),
 )
 
 
@@ -112,6 +117,10 @@ class Evictions(RuleBasedStateMachine):
         self.in_flight: list[Queued] = []
         self.started: list[datetime] = []
         self.counted: list[Sent] = []
+        self.asked: dict[str, set[Key]] = {}
+        self.strategies = {
+            (profile.index, strategy.NAME): strategy for profile, strategy in self.run.strategies
+        }
         self.leaving: list[Name] = []
         self.run.cluster.begin(start)
         self.run.core.go_live()
@@ -141,6 +150,7 @@ class Evictions(RuleBasedStateMachine):
 
     def wait(self, seconds: float, requests: int) -> None:
         self.run.wait(seconds)
+        self.run.core.end_waits()
         self.ask(requests)
 
     def answer(
@@ -154,11 +164,34 @@ class Evictions(RuleBasedStateMachine):
         if name is None:
             self.finish(entry, Answer.NOT_FOUND)
             return
+        if not goes and REQUEST_EVICT_ONLY_ANNOTATION in entry.candidate.pod.annotations:
+            self.finish(entry, Answer.BACKGROUND)
+            return
         if goes and seen_first:
             self.leave(name, lingers=lingers)
         self.finish(entry, answer)
         if goes and not seen_first:
             self.leave(name, lingers=lingers)
+
+    def refuse(self, answer: Answer) -> None:
+        """Refuse or lose whatever is in flight, then look whether the queue has what it should."""
+        while self.in_flight:
+            self.finish(self.in_flight.pop(), answer)
+        self.resolve()
+        self.run.rest()
+        self.run.core.end_waits()
+        self.run.rest()
+        self.run.check_sound()
+        for key in self.run.key_space():
+            offered = {each.pod.uid for each in self.run.core.loop.evaluate(key).offered}
+            waiting = {each.pod.uid for each in self.run.core.evictions.offers(key)}
+            assert waiting == offered, f"{key}\n{self.run.core.parking.get(key)}"
+
+    def resolve(self) -> None:
+        """Look up all that is assumed going: it stays."""
+        for uid in tuple(self.run.core.assumed.pods):
+            key = next((key for key in self.run.key_space() if key.unit == (uid,)), None)
+            self.run.core.resolve(uid, key=key)
 
     def come_to_rest(self, seconds: float) -> None:
         core = self.run.core
@@ -166,12 +199,12 @@ class Evictions(RuleBasedStateMachine):
         for name in self.leaving:
             self.run.cluster.tell(Event("Pod", name, REPLACED))
         self.leaving.clear()
-        for uid in tuple(core.assumed.pods):
-            core.resolve(uid, key=next((k for k in self.run.key_space() if k.unit == (uid,)), None))
+        self.resolve()
         self.run_for(LONGEST_SETTLE + self.run.debounce + seconds)
         sent = -1
         while len(self.started) > sent:  # what the last one changed is still being gathered
             sent = len(self.started)
+            core.end_waits()
             self.run_for(self.run.debounce + 2 * HAIR)
         self.run.check_sound()
         for key in self.run.key_space():
@@ -231,6 +264,7 @@ class Evictions(RuleBasedStateMachine):
     def check_request(self, entry: Queued) -> None:
         now, pod = self.run.clock.now(), entry.candidate.pod
         assert all(each.candidate.pod.uid != pod.uid for each in self.in_flight)
+        self.check_hold(entry.candidate)
         self.started.append(now)
         rate = self.run.policy.reactive.rate_limit
         for count, earlier in enumerate(reversed(self.started), start=1):
@@ -240,6 +274,26 @@ class Evictions(RuleBasedStateMachine):
         window = self.run.policy.reactive.limits.window
         for limit, sent in self.limited(pod, since=now - window):
             assert limit is None or sent <= limit
+
+    def check_hold(self, candidate: Candidate) -> None:
+        """See that nothing is on its way that the key counts and did not ask for."""
+        key, pod, lister = candidate.key, candidate.pod, self.run.core.lister
+        self.asked.setdefault(pod.uid, set()).add(key)
+        strategy = self.strategies[key[:2]]
+        if strategy.HOLDS is Holds.NOTHING:
+            return
+        for each in self.in_flight:
+            others = each.candidate
+            now = lister.pod(others.pod.uid)
+            if others.key != key and now is not None and now.active and now.deleted is None:
+                assert not strategy.counts(key, others.pod, lister), others
+        if strategy.HOLDS is not Holds.COUNTED:
+            return
+        latest = self.run.clock.now() - self.run.policy.reactive.pacing.timeout
+        for going in lister.terminating(pod.namespace):
+            if going.deleted is not None and going.deleted > latest:
+                is_own = key in self.asked.get(going.uid, ())
+                assert is_own or not strategy.counts(key, going, lister), going
 
     def limited(self, pod: Pod, *, since: datetime) -> Iterator[tuple[int | None, int]]:
         """Yield each limit on the Pod, and how many under it have gone."""

@@ -4,11 +4,11 @@ All corrections are on. A full pass, then an ideal scheduler, then the next pass
 anybody gone. Left out are policies that `validate` says fight, and those by which a Pod is too old
 at once. What a Pod went through (restarts, failures, age) does not go over to its replacement.
 
-A strategy that is alone takes no replacement back at all, in no later pass, and where node fit is on
-there is a place for each. Of several, none takes back in the next pass what it moved itself, and no
-other takes it away as long as the pass has evicted nobody else. More cannot be: once somebody else
-went, numbers and shares that another strategy goes by have changed, and a Pod that was well placed
-need not be any more. It ends.
+A strategy that is alone takes no replacement back at all, in no later pass, and where node fit is
+on there is a place for each. Of several, none takes back in the next pass what it moved itself, and
+no other takes it away as long as the pass has evicted nobody else. More cannot be: once somebody
+else went, numbers and shares that another strategy goes by have changed, and a Pod that was well
+placed need not be any more. It ends.
 """
 
 from __future__ import annotations

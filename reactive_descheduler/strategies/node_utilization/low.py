@@ -72,7 +72,9 @@ class LowNodeUtilization(NodeUtilization):
         yield Pause()
         return Sorted(
             sources=sorted(over, key=lambda use: -use.weight),
-            destinations=sorted(under, key=lambda use: max(use.shares.get(n, 0.0) for n in low)),
+            destinations=sorted(
+                under, key=lambda use: max((use.shares.get(n, 0.0) for n in low), default=0.0)
+            ),
             high=high,
             ceiling=ceiling,
             why_not=self._why_not(len(under)),

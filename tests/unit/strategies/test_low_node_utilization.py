@@ -311,6 +311,25 @@ def test_two_victims_are_not_promised_the_same_room() -> None:
 NO_ROOM = "no destination has room for it"
 
 
+def test_one_that_may_not_leave_its_zone_does_not_stand_for_its_siblings() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nodes = [
+        make_node(name, labels={"zone": zone}) for name, zone in zip("mno", "aba", strict=True)
+    ]
+    stay = [
+        *pods("123", "m", labels={"app": "db"}, owners=[]),
+        *pods("4", "n", labels={"app": "db"}, owners=[]),
+    ]
+
+    said = run(
+        NAME, CPU, *nodes, *stay, *pods("x", "m", affinity=near), *pods("yz", "n", affinity=near)
+    )
+
+    # To x nobody else is in zone a; to y x is.
+    assert said.names == ["y"]
+
+
 def test_pods_that_have_no_room_make_way_for_a_smaller_one() -> None:
     said = run(NAME, CPU, *two(*pods("ab", requests={"cpu": "2200m"}), *pods("c")))
     assert said.names == ["c"]
@@ -507,3 +526,13 @@ def test_a_pod_of_a_source_wakes_by_what_moves_no_sum() -> None:
     assert wakes_on(said, changed(before, after))
     elsewhere = make_pod("x", node="n2"), make_pod("x", node="n2", annotations={EVICT: "true"})
     assert not wakes_on(said, changed(*elsewhere))
+
+
+@BOTH
+def test_a_mean_of_a_resource_that_no_node_has_moves_nobody(corrections: Corrections) -> None:
+    arguments = {
+        "thresholds": {"example.com/gpu": 10},
+        "targetThresholds": {"example.com/gpu": 10},
+        "useDeviationThresholds": True,
+    }
+    assert run(NAME, arguments, *two(*pods("abc")), corrections=corrections).names == []

@@ -16,7 +16,7 @@ from reactive_descheduler.api.eviction import (
 )
 from reactive_descheduler.controller.parking import Evaluated
 from reactive_descheduler.framework.profile import ProfileView
-from reactive_descheduler.framework.strategy import Strategy
+from reactive_descheduler.framework.strategy import Reevaluates, Strategy
 
 Answer = Callable[[Candidate], Held | Rejection | None]
 
@@ -42,10 +42,14 @@ def still_offers(
 ) -> bool:
     """Say whether the candidate is among what its key offers now, for the same cause.
 
-    It looks no further once the candidate has come, for a big key has hundreds: this runs right
-    before a request and does not give way.
+    It looks no further once the candidate has come, for a big key has hundreds, nor where the
+    strategy knows that nothing depends on it: this runs right before a request and does not give
+    way.
     """
-    generator = strategy.evaluate(view, candidate.key)
+    if isinstance(strategy, Reevaluates):
+        generator = strategy.reevaluate(view, candidate)
+    else:
+        generator = strategy.evaluate(view, candidate.key)
     verdict: Verdict | None = None
     while True:
         try:

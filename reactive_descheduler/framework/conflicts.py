@@ -7,7 +7,17 @@ the owner's: the other cannot help it. Read once from one state, then kept by wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from operator import attrgetter
 from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
@@ -19,7 +29,7 @@ from reactive_descheduler.cache.joined import reached
 from reactive_descheduler.cache.lister import Lister
 
 _STEP = 1000
-"""Templates that are read between two pauses."""
+"""Templates, or Pods, that are read between two pauses."""
 
 _Label = tuple[str, str]
 _Place = tuple[bool, str]
@@ -27,6 +37,8 @@ _Place = tuple[bool, str]
 
 Upstream takes Pods of one node for together even where the node lacks the label.
 """
+_Group = Mapping[_Place, Sequence[Pod]]
+_named = attrgetter("namespace", "name")
 
 
 class _Crowd:
@@ -131,6 +143,7 @@ class Conflicts:
         self._held: dict[Kin, Sequence[_Rule]] = {}
         self._broken: dict[Kin, Sequence[_Rule]] = {}
         self._holders: dict[str, Pod] = {}
+        self._alike: dict[tuple[Kin, str], Hashable] = {}
         self._ended: dict[Hashable, int] = {}
 
     def read(self, namespaces: Iterable[str]) -> Iterator[None]:
@@ -138,26 +151,42 @@ class Conflicts:
 
         Yields at places where it can give way.
         """
-        for name in namespaces:
-            for owner in self._lister.apart_kins(name):
-                if self._counts(owner):
-                    self._held[owner] = rules = self._rules_of(owner)
-                    for rule in rules:
-                        rule.holding.append(owner)
-            yield
-        yield from self._find_kept_away()
+        yield from self._read_terms(namespaces)
         for rules in self._rules.values():
             for rule in rules:
                 places = self._suspects(rule)
-                if places:
-                    self._read_places(rule, places)
                 yield
+                if places:
+                    yield from self._read_places(rule, places)
 
-    def found(self) -> list[Conflict]:
-        """Return one conflict of each Pod that has any, in order of namespace and name."""
-        conflicts = (self.of(pod) for pod in self._holders.values())
-        found = [each for each in conflicts if each is not None]
-        return sorted(found, key=lambda each: (each.pod.namespace, each.pod.name))
+    def read_around(self, pod: Pod, namespaces: Iterable[str]) -> None:
+        """Do the same, but read only those Pods on whom the fate of this one depends: its
+        conflicts, those of the other side, and so on."""
+        for _ in self._read_terms(namespaces):
+            pass
+        groups: dict[int, tuple[_Group, _Group]] = {}
+        read: set[tuple[int, _Place]] = set()
+        left = list(self._concerning(kin(pod), pod.node_name))
+        while left:
+            rule, place = left.pop()
+            if (id(rule), place) in read:
+                continue
+            read.add((id(rule), place))
+            if id(rule) not in groups:
+                holders = self._grouped(rule, rule.holding)
+                same = rule.kept == rule.holding
+                groups[id(rule)] = holders, holders if same else self._grouped(rule, rule.kept)
+            holding, kept = (group.get(place, ()) for group in groups[id(rule)])
+            if holding and kept:
+                self._enter(rule, place, holding, kept)
+                for of, node in dict.fromkeys((kin(each), each.node_name) for each in holding):
+                    left.extend(self._concerning(of, node))
+                for of, node in dict.fromkeys((kin(each), each.node_name) for each in kept):
+                    left.extend(self._concerning(of, node))
+
+    def holders(self) -> Collection[Pod]:
+        """Return the Pods that may have conflicts. A live view."""
+        return self._holders.values()
 
     def of(self, pod: Pod) -> Conflict | None:
         """Return the Pod's first conflict, if it has one."""
@@ -169,18 +198,27 @@ class Conflicts:
 
     def ended_by(self, pod: Pod) -> int:
         """Return how many conflicts the Pod's leaving ends: its own, and others' with it."""
-        of = kin(pod)
-        alike = (of, pod.node_name, "" if self._corrected else pod.name)
+        alike = self.alike(pod)
         known = self._ended.get(alike)
         if known is None:
             itself = self._itself(pod)
             known = sum(crowd.others(itself) for _, crowd in self._crowds(pod))
-            for rule in self._broken.get(of, ()):
+            for rule in self._broken.get(kin(pod), ()):
                 place = rule.places[pod.node_name]
                 holders = rule.holders.get(place) if place is not None else None
                 known += holders.others(itself) if holders is not None else 0
             self._ended[alike] = known
         return known
+
+    def alike(self, pod: Pod) -> Hashable:
+        """Return what is the same for Pods whose leaving ends equally many, whoever else left."""
+        of = kin(pod)
+        stands = (of, pod.node_name)
+        known = self._alike.get(stands)
+        if known is None:
+            rules = (*self._held.get(of, ()), *self._broken.get(of, ()))
+            known = self._alike[stands] = (of, *(rule.places[pod.node_name] for rule in rules))
+        return known if self._corrected else (known, pod.name)
 
     def take_out(self, pod: Pod) -> None:
         """Let the Pod count no more."""
@@ -192,17 +230,15 @@ class Conflicts:
         for rule in self._broken.get(of, ()):
             _drop(rule.kept_away, rule.places[pod.node_name], itself, pod)
 
-    def involved(self, conflicts: Iterable[Conflict]) -> list[Pod]:
-        """Return the Pods of these conflicts and whoever else their terms keep away."""
-        found: dict[str, Pod] = {}
+    def kept_away(self, pods: Iterable[Pod]) -> Iterator[Iterable[Pod]]:
+        """Yield, for each of these Pods, those whom its terms keep away that were not among those
+        before."""
         seen: set[int] = set()
-        for conflict in conflicts:
-            found[conflict.pod.uid] = conflict.pod
-            for _, crowd in self._crowds(conflict.pod):
+        for pod in pods:
+            for _, crowd in self._crowds(pod):
                 if id(crowd) not in seen:
                     seen.add(id(crowd))
-                    found.update((pod.uid, pod) for pod in crowd)
-        return list(found.values())
+                    yield crowd
 
     def _itself(self, pod: Pod) -> str:
         return pod.uid if self._corrected else pod.name
@@ -240,30 +276,69 @@ class Conflicts:
                 if pod.template is of.template:
                     yield pod.node_name, 1
 
-    def _read_places(self, rule: _Rule, places: Container[_Place]) -> None:
-        """Read the Pods of these places, in order of names: the first of a crowd must not depend
-        on which came first."""
-        for pod in self._standing_at(rule, rule.holding, places):
-            self._holders[pod.uid] = pod
-            self._enter(rule.holders, rule, pod)
-        for pod in self._standing_at(rule, rule.kept, places):
-            self._enter(rule.kept_away, rule, pod)
+    def _read_terms(self, namespaces: Iterable[str]) -> Iterator[None]:
+        for name in namespaces:
+            for owner in self._lister.apart_kins(name):
+                if self._counts(owner):
+                    self._held[owner] = rules = self._rules_of(owner)
+                    for rule in rules:
+                        rule.holding.append(owner)
+            yield
+        yield from self._find_kept_away()
 
-    def _standing_at(
-        self, rule: _Rule, kins: Iterable[Kin], places: Container[_Place]
-    ) -> list[Pod]:
+    def _concerning(self, of: Kin, node: str) -> Iterator[tuple[_Rule, _Place]]:
+        """Yield the rules that Pods hold or break, and where, that stand on a node."""
+        for rule in (*self._held.get(of, ()), *self._broken.get(of, ())):
+            if (place := rule.places[node]) is not None:
+                yield rule, place
+
+    def _read_places(self, rule: _Rule, places: Container[_Place]) -> Iterator[None]:
+        """Read the Pods of these places."""
+        holding = self._grouped(rule, rule.holding, places)
+        yield
+        same = rule.kept == rule.holding  # a workload that keeps its own Pods apart
+        kept = holding if same else self._grouped(rule, rule.kept, places)
+        yield
+        done = 0
+        for place, pods in holding.items():
+            others = kept.get(place, ())
+            self._enter(rule, place, pods, others)
+            done += len(pods) + len(others)
+            if done >= _STEP:
+                yield
+                done = 0
+
+    def _grouped(
+        self, rule: _Rule, kins: Sequence[Kin], places: Container[_Place] | None = None
+    ) -> _Group:
+        """Return the Pods by place, in order of names: the first of a crowd must not depend on
+        which came first."""
         pods = [
             pod
             for of in kins
             for pod in self._lister.placed_pods(of)
-            if rule.places[pod.node_name] in places and (self._terminating or pod.deleted is None)
+            if self._terminating or pod.deleted is None
         ]
-        return sorted(pods, key=lambda pod: (pod.namespace, pod.name))
+        if len(kins) > 1:
+            pods.sort(key=_named)
+        found: dict[_Place, list[Pod]] = {}
+        for pod in pods:
+            place = rule.places[pod.node_name]
+            if place is not None and (places is None or place in places):
+                found.setdefault(place, []).append(pod)
+        return found
 
-    def _enter(self, crowds: dict[_Place, _Crowd], rule: _Rule, pod: Pod) -> None:
-        place = rule.places[pod.node_name]
-        assert place is not None  # it is one of those that were asked for
-        crowds.setdefault(place, _Crowd()).add(self._itself(pod), pod)
+    def _enter(
+        self, rule: _Rule, place: _Place, holding: Iterable[Pod], kept: Iterable[Pod]
+    ) -> None:
+        holders, kept_away = _Crowd(), _Crowd()
+        for pod in holding:
+            self._holders[pod.uid] = pod
+            holders.add(self._itself(pod), pod)
+        for pod in kept:
+            kept_away.add(self._itself(pod), pod)
+        rule.holders[place] = holders
+        rule.kept_away[place] = kept_away
 
     def _rules_of(self, owner: Kin) -> Sequence[_Rule]:
         """Return the rules of a kind of Pods, the same for all kinds that share their terms."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from reactive_descheduler.api.changes import Action, At, Change, Key, On
 from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Rejection, Verdict
@@ -138,6 +138,17 @@ class Strategy(Protocol):
 
     def breaks(self, cause: Cause, change: Change, /) -> bool:
         """Say whether this change interrupted the cause, so that it has to settle anew."""
+
+
+@runtime_checkable
+class Reevaluates(Protocol):
+    """A strategy that looks at a part of a key for less than at the whole."""
+
+    def reevaluate(self, view: View, candidate: Candidate, /) -> Evaluation:
+        """Look at that part of the candidate's key on which it depends whether it is offered.
+
+        A cap on what a key offers at once need not hold here.
+        """
 
 
 Strategies = Sequence[Strategy]

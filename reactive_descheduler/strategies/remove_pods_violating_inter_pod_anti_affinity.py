@@ -8,9 +8,8 @@ between which that can be: a namespace, or those that terms join with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from reactive_descheduler.api.changes import Action, Change, Key, On
 from reactive_descheduler.api.eviction import Candidate, Cause, Pause, Stop
@@ -22,8 +21,8 @@ from reactive_descheduler.cache.joined import joins, reached
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.evictor import DefaultEvictorArguments
+from reactive_descheduler.framework.conflict_order import ConflictOrder
 from reactive_descheduler.framework.conflicts import Conflict, Conflicts
-from reactive_descheduler.framework.pod_order import importance
 from reactive_descheduler.framework.pod_strategy import (
     NODE_MATTERS,
     POD_MATTERS,
@@ -35,12 +34,20 @@ from reactive_descheduler.framework.strategy import (
     Holds,
     Phase,
     Scope,
+    Step,
     Subscription,
     View,
 )
 
 _STEP = 100
 """Pods that are asked about between two pauses."""
+_READ = 1000
+"""Pods of which conflicts are found between two pauses."""
+_MANY = 1000
+"""Pods in conflict from where it is not noted of each what could end them, but of namespaces."""
+_MOST = 200
+"""Pods that are offered at a time where a key is looked at: more follow once these have gone, and
+what is offered is looked at again before each request."""
 _STANDS = (
     Action.POD_BOUND
     | Action.POD_LABELS
@@ -58,19 +65,6 @@ class AntiAffinityArguments(PodArguments):
 
     Pods that are left out count for nothing, not even as the other side of a conflict.
     """
-
-
-class _Rank(NamedTuple):
-    """Who goes first."""
-
-    listed: str
-    """The node without the correction: upstream goes through one after the other."""
-    importance: tuple[bool, int, int, bool]
-    ends: int
-    """With it: the conflicts that the leaving ends, negative so that most come first."""
-    node: str
-    namespace: str
-    name: str
 
 
 class RemovePodsViolatingInterPodAntiAffinity:
@@ -127,13 +121,30 @@ class RemovePodsViolatingInterPodAntiAffinity:
         return keys
 
     def evaluate(self, view: View, key: Key, /) -> Evaluation:
-        joined = view.lister.joined_namespaces(key.unit[0], by_labels=self._as_scheduler)
-        if joined[0] == key.unit[0]:  # else it was parted or joined: another key has its Pods
-            yield from self._look(view, joined)
+        if not (joined := self._namespaces_of(key, view.lister)):
+            return
+        conflicts = self._conflicts(view)
+        for _ in conflicts.read(joined):
+            yield Pause()
+        found = yield from self._found(conflicts)
+        yield from self._look(view, conflicts, found, most=_MOST)
+        yield from self._note(view, conflicts, found, joined)
+
+    def reevaluate(self, view: View, candidate: Candidate, /) -> Evaluation:
+        if not (joined := self._namespaces_of(candidate.key, view.lister)):
+            return
+        conflicts = self._conflicts(view)
+        conflicts.read_around(candidate.pod, joined)
+        found = yield from self._found(conflicts)
+        yield from self._look(view, conflicts, found)
 
     def sweep(self, view: View, /) -> Evaluation:
         """Look at everything: without the correction node by node, on each in order of priority."""
-        yield from self._look(view, view.lister.apart_namespaces())
+        conflicts = self._conflicts(view)
+        for _ in conflicts.read(view.lister.apart_namespaces()):
+            yield Pause()
+        found = yield from self._found(conflicts)
+        yield from self._look(view, conflicts, found)
 
     def counts(self, _key: Key, _pod: Pod, _lister: Lister, /) -> bool:
         return False  # never asked, for it holds nothing
@@ -155,8 +166,14 @@ class RemovePodsViolatingInterPodAntiAffinity:
             or new.template.labels != old.template.labels
         )
 
-    def _look(self, view: View, namespaces: Sequence[str]) -> Evaluation:
-        conflicts = Conflicts(
+    def _namespaces_of(self, key: Key, lister: Lister) -> Sequence[str]:
+        """Return the namespaces of a key; none where it was parted or joined, so that another key
+        has its Pods."""
+        joined = self._joined(key.unit[0], lister)
+        return joined if joined[0] == key.unit[0] else ()
+
+    def _conflicts(self, view: View) -> Conflicts:
+        return Conflicts(
             view.lister,
             view.nodes,
             counts=self._counts,
@@ -164,29 +181,45 @@ class RemovePodsViolatingInterPodAntiAffinity:
             # One that goes ends its conflicts by itself.
             terminating=not self._fewest,
         )
-        for _ in conflicts.read(namespaces):
+
+    def _found(self, conflicts: Conflicts) -> Step[list[Pod]]:
+        """Return the Pods that have conflicts."""
+        found = []
+        for number, pod in enumerate(conflicts.holders(), 1):
+            if conflicts.of(pod) is not None:
+                found.append(pod)
+            if number % _READ == 0:
+                yield Pause()
+        return found
+
+    def _ordered(self, conflicts: Conflicts, found: Iterable[Pod]) -> Step[ConflictOrder]:
+        order = ConflictOrder(conflicts, fewest=self._fewest)
+        for number, pod in enumerate(found, 1):
+            order.add(pod)
+            if number % _READ == 0:
+                yield Pause()
+        for _ in order.make():
             yield Pause()
-        found = conflicts.found()
         yield Pause()
-        self._note(view, conflicts, found)
-        yield Pause()
-        order = [(self._rank(conflicts, each.pod), each.pod) for each in found]
-        heapify(order)
+        return order
+
+    def _look(
+        self, view: View, conflicts: Conflicts, found: Sequence[Pod], *, most: int | None = None
+    ) -> Evaluation:
+        """Offer Pods, one after the other as long as there are conflicts."""
+        order = yield from self._ordered(conflicts, found)
         left: set[str] = set()
+        taken = 0
         for step in count(1):
-            if not order:
+            if not order or taken == most:
                 return
             if step % _STEP == 0:
                 yield Pause()
-            rank, pod = heappop(order)
-            # What was taken since may have ended some of its conflicts: it never added any.
-            ends = self._ends(conflicts, pod)
-            if ends != rank.ends:
-                heappush(order, (rank._replace(ends=ends), pod))
+            next_one = order.pop()
+            conflict = conflicts.of(next_one) if next_one is not None else None
+            if conflict is None or conflict.pod.node_name in left:
                 continue
-            conflict = conflicts.of(pod)
-            if conflict is None or pod.node_name in left:
-                continue
+            pod = conflict.pod
             refused = view.filter(pod) or view.pre_eviction(pod)
             if refused is not None:
                 yield refused
@@ -196,6 +229,7 @@ class RemovePodsViolatingInterPodAntiAffinity:
                 continue
             if verdict.taken:
                 conflicts.take_out(pod)
+                taken += 1
             if verdict.stop is Stop.ALL:
                 return
             if verdict.stop is Stop.NODE:
@@ -207,19 +241,6 @@ class RemovePodsViolatingInterPodAntiAffinity:
             and of.namespace not in self._exclude
             and (self._selector is None or matches(self._selector, of.template.labels))
         )
-
-    def _rank(self, conflicts: Conflicts, pod: Pod) -> _Rank:
-        return _Rank(
-            "" if self._fewest else pod.node_name,
-            importance(pod),
-            self._ends(conflicts, pod),
-            pod.node_name,
-            pod.namespace,
-            pod.name,
-        )
-
-    def _ends(self, conflicts: Conflicts, pod: Pod) -> int:
-        return -conflicts.ended_by(pod) if self._fewest else 0
 
     def _candidate(self, view: View, conflict: Conflict) -> Candidate:
         pod, other, topology_key = conflict
@@ -236,13 +257,26 @@ class RemovePodsViolatingInterPodAntiAffinity:
         (key,) = self._keys([pod.namespace], view.lister)
         return Candidate(key, pod, cause, reason)
 
-    def _note(self, view: View, conflicts: Conflicts, found: Sequence[Conflict]) -> None:
-        """Take note of what could end one of the conflicts, or change who goes first."""
-        involved = conflicts.involved(found)
-        view.note(*(On(POD_MATTERS, each.pod.ref) for each in found))
-        view.note(*(On(_STANDS, pod.ref) for pod in involved))
-        names = dict.fromkeys(pod.node_name for pod in involved)
-        view.note(*(On(NODE_MATTERS, view.nodes[name].ref) for name in names))
+    def _note(
+        self, view: View, conflicts: Conflicts, found: Sequence[Pod], namespaces: Sequence[str]
+    ) -> Step[None]:
+        """Take note of what could end one of the conflicts, or change who goes first.
+
+        That some were taken meanwhile is no matter, for these are among those found.
+        """
+        if len(found) > _MANY:
+            what = POD_MATTERS | _STANDS
+            view.note(*(On(what, ("Namespace", "", name)) for name in namespaces))
+            view.note(On(NODE_MATTERS, None))
+            return
+        involved = {pod.uid: pod for pod in found}
+        for crowd in conflicts.kept_away(found):
+            involved.update((pod.uid, pod) for pod in crowd)
+        yield Pause()
+        view.note(*(On(POD_MATTERS, pod.ref) for pod in found))
+        view.note(*(On(_STANDS, pod.ref) for pod in involved.values()))
+        on = dict.fromkeys(pod.node_name for pod in involved.values())
+        view.note(*(On(NODE_MATTERS, view.nodes[name].ref) for name in on))
 
     def _keys(self, namespaces: Iterable[str], lister: Lister) -> dict[Key, None]:
         """Return the keys to which these namespaces belong."""

@@ -20,6 +20,9 @@ from hypothesis.stateful import (
 
 from reactive_descheduler.controller import bus
 from reactive_descheduler.controller.parking import Evaluated
+from reactive_descheduler.strategies import (
+    remove_pods_violating_inter_pod_anti_affinity as anti_affinity,
+)
 from tests.property.cluster_model import (
     ARGUMENTS,
     SECONDS,
@@ -174,6 +177,17 @@ def test_what_is_remembered_of_a_strategy_is_what_a_fresh_look_says(name: str) -
 def test_what_is_remembered_is_what_a_fresh_look_says() -> None:
     usual = settings(max_examples=100, stateful_step_count=40)
     run_state_machine_as_test(triggers(), settings=usual)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("many", [0, 1000])
+def test_so_it_is_where_more_are_in_conflict_than_are_offered_at_a_time(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anti_affinity, "_MOST", 1)
+    monkeypatch.setattr(anti_affinity, "_MANY", many)
+    usual = settings(max_examples=100, stateful_step_count=40)
+    run_state_machine_as_test(triggers("RemovePodsViolatingInterPodAntiAffinity"), settings=usual)
 
 
 @pytest.mark.long

@@ -8,14 +8,21 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reactive_descheduler.api.eviction import TAKEN, Candidate, Cause
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.scheduling.anti_affinity import keeps_away
 from reactive_descheduler.api.selectors import matches
 from reactive_descheduler.api.terms import PodAffinityTerm
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.config.corrections import ALL, Correction
 from reactive_descheduler.framework.conflicts import Conflicts
+from reactive_descheduler.strategies.remove_pods_violating_inter_pod_anti_affinity import (
+    AntiAffinityArguments,
+    RemovePodsViolatingInterPodAntiAffinity,
+)
 from tests.builders import Manifest, cluster, make_namespace, make_node, make_pod
+from tests.unit.strategies.driving import drive, evaluate, view_of
 
 RED, BLUE = {"team": "red"}, {"team": "blue"}
 APPS = ("web", "db")
@@ -142,7 +149,7 @@ def test_conflicts_are_those_of_each_pod_with_each_other(
         pass
     broken = _broken(lister, nodes, rules)
     while True:
-        found = conflicts.found()
+        found = [each for each in map(conflicts.of, tuple(conflicts.holders())) if each is not None]
         assert {each.pod.uid for each in found} == {owner for owner, _ in broken}
         for each in found:
             uid = each.pod.uid
@@ -155,3 +162,40 @@ def test_conflicts_are_those_of_each_pod_with_each_other(
         gone = order.choice(found).pod
         conflicts.take_out(gone)
         broken = {pair: terms for pair, terms in broken.items() if gone.uid not in pair}
+
+
+@given(drawn=pods, scope=st.booleans(), fewest=st.booleans())
+@settings(max_examples=300)
+def test_part_of_a_key_says_of_a_pod_what_the_whole_says(
+    drawn: list[dict[str, object]], scope: bool, fewest: bool
+) -> None:
+    lister = cluster(
+        make_node("n1", labels={"zone": "1", "host": "n1"}),
+        make_node("n2", labels={"zone": "1", "host": "n2"}),
+        make_node("n3", labels={"zone": "2"}),
+        make_namespace("x", labels=RED),
+        make_namespace("y", labels=BLUE),
+        *map(_pod, drawn),
+    )
+    without = {
+        *(() if scope else (Correction.ANTI_AFFINITY_SCOPE,)),
+        *(() if fewest else (Correction.ANTI_AFFINITY_FEWEST,)),
+    }
+    strategy = RemovePodsViolatingInterPodAntiAffinity(
+        AntiAffinityArguments(), profile=0, corrections=ALL - without
+    )
+    key_of, said = {}, {}
+    for key in strategy.keys_of(lister):
+        for name in lister.joined_namespaces(key.unit[0], by_labels=scope):
+            key_of[name] = key
+        for candidate in evaluate(strategy, view_of(lister), *key.unit).candidates:
+            said[candidate.pod.uid] = candidate
+
+    for pod in lister.pods():
+        if not pod.node_name or pod.namespace not in key_of:
+            continue
+        of_old = Candidate(key_of[pod.namespace], pod, Cause("anti-affinity", (), ()), "")
+        seen = view_of(lister)
+        offered = drive(strategy.reevaluate(seen, of_old), seen, lambda _: TAKEN).candidates
+        found = [each for each in offered if each.pod.uid == pod.uid]
+        assert found == ([said[pod.uid]] if pod.uid in said else [])

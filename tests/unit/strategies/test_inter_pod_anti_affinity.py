@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from reactive_descheduler.api.changes import Key
+from reactive_descheduler.api.changes import Key, On
 from reactive_descheduler.api.eviction import TAKEN, Candidate, Stop, Verdict
 from reactive_descheduler.cache.lister import Lister
 from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corrections
 from reactive_descheduler.framework.profile import ProfileView
 from reactive_descheduler.framework.strategy import Strategy
+from reactive_descheduler.strategies import (
+    remove_pods_violating_inter_pod_anti_affinity as module,
+)
 from reactive_descheduler.triggers import cluster_events
 from tests.builders import Manifest, cluster, make_namespace, make_node, make_pod
 from tests.unit.strategies.driving import (
@@ -358,6 +361,27 @@ def test_full_node_is_left_and_a_full_pass_ended() -> None:
     for corrections in (ALL, NONE):
         assert offered(Stop.NODE, corrections) == ["n1-a", "n2-a"]
         assert offered(Stop.ALL, corrections) == ["n1-a"]
+
+
+def test_key_offers_so_many_at_once_and_a_full_pass_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST", 2)
+    objects = [pod(name, WEB, node="n1") for name in "abcd"]
+    strategy = build(NAME)
+
+    assert sweep(strategy, view_of(cluster(*NODES, *objects))).names == ["a", "b", "c"]
+    assert evaluate(strategy, view_of(cluster(*NODES, *objects)), "default").names == ["a", "b"]
+    assert evaluate(strategy, view_of(cluster(*NODES, *objects[1:])), "default").names == ["b", "c"]
+
+
+def test_key_with_many_in_conflict_waits_for_their_namespace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_MANY", 1)
+    said = evaluate(build(NAME), view_of(cluster(*NODES, pod("a", WEB), pod("b", WEB))), "default")
+
+    refs = {wake.ref for wake in said.wakes if isinstance(wake, On)}
+    assert {("Namespace", "", "default"), None} <= refs
+    assert ("Pod", "default", "b") not in refs
 
 
 def test_node_fit_may_keep_it() -> None:

@@ -339,6 +339,7 @@ events = st.sampled_from((*_POD_EVENTS * 4, *_NODE_EVENTS * 20, *_ARRIVALS, *_OT
 bindings = st.sampled_from(_events("Pod", PODS, [("node", name) for name in NODES]))
 crowds = st.sampled_from(_crowds((*CROWD_SHAPES, *CROWD_SHAPES, *SHAPES)))
 crowds_for = {name: st.sampled_from(_crowds(shapes)) for name, shapes in WRONG.items()}
+deletions = st.sampled_from(_events("Pod", PODS, [("deleted", True)]))
 pod_changes = st.sampled_from([change for change in _POD_CHANGES if change[0] != "node"])
 """Fields and values, for a Pod that is there."""
 _happenings = st.lists(events, min_size=1, max_size=8)
@@ -713,8 +714,8 @@ _EVICTOR = st.builds(
 
 
 @st.composite
-def _profiles(draw: st.DrawFn, alone: str | None) -> Manifest:
-    several = st.lists(st.sampled_from(tuple(ARGUMENTS)), unique=True, min_size=3)
+def _profiles(draw: st.DrawFn, alone: str | None, among: Sequence[str]) -> Manifest:
+    several = st.lists(st.sampled_from(among), unique=True, min_size=3)
     names = draw(several) if alone is None else [alone]
     configured = [{"name": name, "args": draw(ARGUMENTS[name])} for name in names]
     return {
@@ -734,8 +735,9 @@ def policies(
     acting: bool,
     corrections: Sequence[str] = ("all", "none"),
     alone: str | None = None,
+    among: Sequence[str] = tuple(ARGUMENTS),
 ) -> str:
-    """Draw a policy file. `alone`: the only strategy."""
+    """Draw a policy file. `alone`: the only strategy; `among`: else at least three of these."""
     reactive: Manifest = draw(
         _some(
             corrections=corrections,
@@ -762,11 +764,12 @@ def policies(
                 maxNoOfPodsToEvictTotal=(..., ..., 3),
             )
         )
+    some = _profiles(alone, among)
     return json.dumps(
         {
             "apiVersion": "descheduler/v1alpha2",
             "kind": "DeschedulerPolicy",
-            "profiles": draw(st.lists(_profiles(alone), min_size=1, max_size=1 if alone else 2)),
+            "profiles": draw(st.lists(some, min_size=1, max_size=1 if alone else 2)),
             "reactive": reactive,
             **limits,
             **draw(_some(nodeSelector=(..., ..., ..., "zone", "zone=a"))),

@@ -35,6 +35,8 @@ from tests.property.cluster_model import (
     Name,
     Start,
     bindings,
+    crowds,
+    deletions,
     events,
     happenings,
     policies,
@@ -103,6 +105,23 @@ MOVES: st.SearchStrategy[Move] = st.one_of(
     st.tuples(st.just("come_to_rest"), st.sampled_from((1.0, 15.0, 75.0))),
     st.tuples(st.just("refuse"), st.sampled_from(REFUSALS)),
 )
+SHARING = (
+    "RemovePodsViolatingNodeTaints",
+    "PodLifeTime",
+    "RemoveDuplicates",
+    "RemovePodsViolatingTopologySpreadConstraint",
+    "LowNodeUtilization",
+)
+MOVES_OF_SHARING: st.SearchStrategy[Move] = st.one_of(
+    MOVES,
+    MOVES,
+    st.tuples(st.just("change"), crowds, st.integers(0, 4), _requests),
+    st.tuples(
+        st.just("change"), st.lists(deletions, min_size=1, max_size=1), st.just(0), _requests
+    ),
+    st.tuples(st.just("wait"), st.sampled_from(SECONDS), _requests),
+    st.tuples(st.just("refuse"), st.sampled_from(REFUSALS)),
+)
 
 
 class Sent(NamedTuple):
@@ -110,9 +129,8 @@ class Sent(NamedTuple):
     pod: Pod
 
 
-class Evictions(RuleBasedStateMachine):
-    @initialize(policy=policies(acting=True), start=some_cluster)
-    def start(self, policy: str, start: Start) -> None:
+class Acting(RuleBasedStateMachine):
+    def begin(self, policy: str, start: Start) -> None:
         self.run = RunningCore(policy)
         self.in_flight: list[Queued] = []
         self.started: list[datetime] = []
@@ -126,8 +144,7 @@ class Evictions(RuleBasedStateMachine):
         self.run.core.go_live()
         self.ask(1)
 
-    @rule(move=MOVES)
-    def move(self, move: Move) -> None:
+    def make(self, move: Move) -> None:
         """Make one of the moves below. They are no rules of their own, for of several Hypothesis
         leaves some out in each run."""
         name, *arguments = move
@@ -334,10 +351,45 @@ class Evictions(RuleBasedStateMachine):
             self.run.cluster.tell(Event("Pod", name, REPLACED))
 
 
+class Evictions(Acting):
+    @initialize(policy=policies(acting=True), start=some_cluster)
+    def start(self, policy: str, start: Start) -> None:
+        self.begin(policy, start)
+
+    @rule(move=MOVES)
+    def move(self, move: Move) -> None:
+        self.make(move)
+
+
+class SharedEvictions(Acting):
+    """Strategies that count the same Pods, of which somebody else deletes some too."""
+
+    @initialize(policy=policies(acting=True, among=SHARING), start=some_cluster)
+    def start(self, policy: str, start: Start) -> None:
+        self.begin(policy, start)
+
+    @rule(move=MOVES_OF_SHARING)
+    def move(self, move: Move) -> None:
+        self.make(move)
+
+
 @pytest.mark.timeout(300)
 def test_what_may_go_goes_and_nothing_else() -> None:
     usual = settings(max_examples=250, stateful_step_count=40)
     run_state_machine_as_test(Evictions, settings=usual)
+
+
+@pytest.mark.timeout(300)
+def test_strategies_that_count_the_same_pods_wait_for_each_other() -> None:
+    usual = settings(max_examples=150, stateful_step_count=40)
+    run_state_machine_as_test(SharedEvictions, settings=usual)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_strategies_that_count_the_same_pods_wait_for_each_other_for_long() -> None:
+    long = settings(max_examples=1500, stateful_step_count=50)
+    run_state_machine_as_test(SharedEvictions, settings=long)
 
 
 @pytest.mark.long

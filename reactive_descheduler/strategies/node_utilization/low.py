@@ -41,13 +41,18 @@ class LowNodeUtilization(NodeUtilization):
         self._deviates = self.needs_all = arguments.use_deviation_thresholds
 
     def has_enough(self, source: NodeUse, high: Shares) -> bool:
-        return all(source.used.get(name, 0) <= source.limit(name, high) for name in self.counted)
+        return not any(self._exceeds(name, source, high) for name in self.counted)
 
     def helps(self, amounts: Amounts, source: NodeUse, high: Shares) -> bool:
         return not self.only_named or any(
-            amounts.get(name, 0) and source.used.get(name, 0) > source.limit(name, high)
-            for name in self.counted
+            amounts.get(name, 0) and self._exceeds(name, source, high) for name in self.counted
         )
+
+    def _exceeds(self, name: str, source: NodeUse, high: Shares) -> bool:
+        # Of what a node does not have, such as GPUs whose driver is away, no share is too much.
+        if self.only_named and not source.capacity.get(name, 0):
+            return False
+        return source.used.get(name, 0) > source.limit(name, high)
 
     def reason(self, source: NodeUse, high: Shares) -> str:
         over = [

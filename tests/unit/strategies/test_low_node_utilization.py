@@ -536,3 +536,25 @@ def test_a_mean_of_a_resource_that_no_node_has_moves_nobody(corrections: Correct
         "useDeviationThresholds": True,
     }
     assert run(NAME, arguments, *two(*pods("abc")), corrections=corrections).names == []
+
+
+@pytest.mark.parametrize(
+    ("corrections", "expected"),
+    [pytest.param(ALL, ["a"], id="all"), pytest.param(NONE, ["a", "b", "c"], id="none")],
+)
+def test_what_a_node_does_not_have_is_not_too_much_used(
+    corrections: Corrections, expected: list[str]
+) -> None:
+    """As where the driver of its GPUs is away: the node is over by cpu alone."""
+    gpu = "example.com/gpu"
+    arguments = {
+        "thresholds": {"cpu": 20, gpu: 20},
+        "targetThresholds": {"cpu": 50, gpu: 50},
+    }
+    requests = {"cpu": "800m", gpu: "1"}
+    objects = [
+        make_node("n1"),
+        make_node("n2", allocatable={**ROOMY, gpu: "16"}),
+        *pods("abc", requests=requests),
+    ]
+    assert run(NAME, arguments, *objects, corrections=corrections).names == expected

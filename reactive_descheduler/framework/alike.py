@@ -29,13 +29,13 @@ class Likeness(NamedTuple):
 
 
 def likeness(pod: Pod, lister: Lister, rules: FitRules) -> Hashable:
-    """Return the same for Pods that one state treats alike; None for a Pod unlike all others."""
+    """Return the same for Pods that one state treats alike; its UID for one unlike all others."""
     if (
         lister.has_promise(pod.uid)
         or (rules.pod_affinity and needed_by(pod, lister) is not None)
         or (not rules.anti_affinity and _is_told_by_name(pod, lister))
     ):
-        return None
+        return pod.uid
     alone = aloneness(pod, lister) if rules.pod_affinity else NOT_ALONE
     opens = kept_closed(pod, lister) if rules.anti_affinity else ()
     spread = remainders(pod, lister) if rules.spread else ()

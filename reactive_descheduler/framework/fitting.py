@@ -82,6 +82,12 @@ class Fitting:
         """Return why the Pod does not fit the node; None if it does."""
         return misfit(pod, node, lister, self.rules)
 
+    def alike(self, pod: Pod, lister: Lister) -> Hashable:
+        """Return the same for Pods that fit the same nodes, but for their own."""
+        if not self._is_special(pod, lister):
+            return shape(pod)
+        return likeness(pod, lister, self.rules)
+
     def elsewhere(
         self,
         pod: Pod,
@@ -98,12 +104,8 @@ class Fitting:
         if lister is not self._lister or lister.version != self._version:
             self._lister, self._version = lister, lister.version
             self._memory.clear()
-        asked: Shape | Kin = shape(pod)
-        key: Hashable = asked
-        if self._is_special(pod, lister):
-            asked, key = kin(pod), likeness(pod, lister, self.rules)
-        if key is None:
-            return self._find(asked, pod, nodes, lister, among)
+        key = self.alike(pod, lister)
+        asked = key if isinstance(key, Shape) else kin(pod)
         known = self._memory.get(key)
         if known is None or (known.witness is not None and known.witness.name == pod.node_name):
             witness = self._find(asked, pod, nodes, lister, among)

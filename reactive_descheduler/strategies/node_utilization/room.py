@@ -7,12 +7,12 @@ not overused with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from itertools import count
 from typing import Protocol
 
 from reactive_descheduler.api.eviction import Pause
-from reactive_descheduler.api.pod import Pod
+from reactive_descheduler.api.pod import Pod, kin
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, tolerates, untolerated
 from reactive_descheduler.api.terms import Taint
 from reactive_descheduler.cache.lister import Lister
@@ -69,7 +69,7 @@ class PlacedRoom:
     """Ours: each Pod on a destination of its own, tried in the order given.
 
     Room only shrinks while one evaluation goes on, so what a destination has refused once it will
-    always refuse: to Pods that use as much, and to Pods of the same template.
+    always refuse: to Pods that use as much, and to Pods that node fit treats alike.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class PlacedRoom:
         self._full: dict[tuple[int, ...], _Skips] = {}
         """By amounts, which destinations have no room for as much."""
         self._next: dict[tuple[object, ...], int] = {}
-        """By template and amounts, the first destination that may take such a Pod."""
+        """By likeness and amounts, the first destination that may take such a Pod."""
         self._found: _Destination | None = None
 
     def open(self) -> bool:
@@ -111,7 +111,7 @@ class PlacedRoom:
         wanted = tuple((amounts or {}).get(name, 0) for name in self._names)
         least = tuple(map(_floor, wanted))
         full = self._full.setdefault(least, _Skips())
-        alike = (pod.namespace, pod.template, least)
+        alike = (self._alike(pod), least)
         place = self._next.get(alike, 0)
         refused_so_far = True
         for tried in count(1):
@@ -152,6 +152,13 @@ class PlacedRoom:
         if amounts is None:
             return True
         return destination.takes(wanted) and self._ceiling.allows(destination.use, amounts, source)
+
+    def _alike(self, pod: Pod) -> Hashable:
+        template = pod.template
+        near = template.pod_affinity or template.anti_affinity or template.spread_constraints
+        if self._fitting is None or not near:
+            return kin(pod)
+        return self._fitting.alike(pod, self._lister)  # no Pod is in its own way, nor near itself
 
     def _fits(self, pod: Pod, destination: _Destination) -> bool:
         if self._fitting is None:

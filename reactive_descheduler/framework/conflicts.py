@@ -35,7 +35,8 @@ _Label = tuple[str, str]
 _Place = tuple[bool, str]
 """Of a node for a topology key: whether it has the label, and the label's value or its own name.
 
-Upstream takes Pods of one node for together even where the node lacks the label.
+Upstream takes Pods of one node for together even where the node lacks the label; to the scheduler
+such a node is in no domain, and it would place them there again.
 """
 _Group = Mapping[_Place, Sequence[Pod]]
 _named = attrgetter("namespace", "name")
@@ -73,16 +74,22 @@ class _Crowd:
 
 
 class _Places(dict[str, "_Place | None"]):
-    """The place of each node by its name, for one topology key; None outside of the cycle."""
+    """The place of each node by its name, for one topology key; None outside of the cycle and, with
+    `only_labelled`, for a node without the label."""
 
-    def __init__(self, topology_key: str, nodes: Mapping[str, Node]) -> None:
+    def __init__(
+        self, topology_key: str, nodes: Mapping[str, Node], *, only_labelled: bool
+    ) -> None:
         self._key = topology_key
         self._nodes = nodes
+        self._only_labelled = only_labelled
 
     def __missing__(self, name: str) -> _Place | None:
         node = self._nodes.get(name)
         value = node.labels.get(self._key) if node is not None else None
-        found = None if node is None else (False, name) if value is None else (True, value)
+        found = (True, value) if value is not None else None
+        if found is None and node is not None and not self._only_labelled:
+            found = (False, name)
         self[name] = found
         return found
 
@@ -359,7 +366,9 @@ class Conflicts:
 
     def _places_for(self, topology_key: str) -> _Places:
         if topology_key not in self._places:
-            self._places[topology_key] = _Places(topology_key, self._nodes)
+            self._places[topology_key] = _Places(
+                topology_key, self._nodes, only_labelled=self._corrected
+            )
         return self._places[topology_key]
 
     def _reached(self, term: PodAffinityTerm, owner: Kin) -> Iterable[str]:

@@ -93,11 +93,11 @@ def _keeps(term: PodAffinityTerm, owner: Pod, other: Pod, lister: Lister, rules:
     )
 
 
-def _near(term: PodAffinityTerm, one: Node, other: Node) -> bool:
+def _near(term: PodAffinityTerm, one: Node, other: Node, rules: Rules) -> bool:
     value = one.labels.get(term.topology_key)
-    return one.name == other.name or (
-        value is not None and value == other.labels.get(term.topology_key)
-    )
+    if value is None:
+        return one.name == other.name and not rules.corrected
+    return value == other.labels.get(term.topology_key)
 
 
 def _broken(lister: Lister, nodes: dict[str, Node], rules: Rules) -> dict[tuple[str, str], int]:
@@ -112,7 +112,7 @@ def _broken(lister: Lister, nodes: dict[str, Node], rules: Rules) -> dict[tuple[
         for other in there:
             terms = sum(
                 _keeps(term, owner, other, lister, rules)
-                and _near(term, nodes[owner.node_name], nodes[other.node_name])
+                and _near(term, nodes[owner.node_name], nodes[other.node_name], rules)
                 for term in owner.template.anti_affinity
             )
             if terms:

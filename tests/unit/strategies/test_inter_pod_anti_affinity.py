@@ -150,9 +150,6 @@ WEB = term("web")
             ["a"],
             id="by-expression",
         ),
-        pytest.param(
-            [pod("a", term("web", key="rack")), pod("b")], ["a"], id="same-node-without-the-label"
-        ),
         pytest.param([pod("a", WEB), pod("b", phase="Succeeded")], [], id="the-other-has-ended"),
         pytest.param([pod("a", WEB), pod("b", node="")], [], id="the-other-is-not-bound"),
         pytest.param([pod("a", WEB), pod("b", node="gone")], [], id="node-outside-the-cycle"),
@@ -184,6 +181,14 @@ def test_who_is_evicted(
     objects: list[Manifest], expected: list[str], corrections: Corrections
 ) -> None:
     assert run(*NODES, *objects, corrections=corrections).names == expected
+
+
+@pytest.mark.parametrize(
+    ("corrections", "expected"), [(ALL, []), (NONE, ["a"])], ids=["ours", "upstream"]
+)
+def test_on_a_node_without_the_label(corrections: Corrections, expected: list[str]) -> None:
+    objects = [*NODES, pod("a", term("web", key="rack")), pod("b")]
+    assert run(*objects, corrections=corrections).names == expected
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from reactive_descheduler.api.pod import PodTemplate
@@ -222,14 +223,21 @@ class SpreadGroups:
         return list(names)
 
     def reading(self, reads: Callable[[DomainShape], bool]) -> Iterator[tuple[str, str]]:
-        """Yield namespace and name of the groups with a constraint over domains of such shapes,
-        some of them more than once."""
-        for shape, carriers in self._shaped.items():
-            if reads(shape):
-                for namespace, template in carriers:
-                    group = self.of_template(namespace, template)
-                    if group is not None:
-                        yield namespace, group.name
+        """Return namespace and name of the groups with a constraint over domains of such shapes.
+
+        There may be thousands, which have to be found first: they may be taken while templates come
+        and go.
+        """
+        found = [tuple(carriers) for shape, carriers in tuple(self._shaped.items()) if reads(shape)]
+        return self._named(chain.from_iterable(found))
+
+    def _named(self, carriers: Iterable[tuple[str, PodTemplate]]) -> Iterator[tuple[str, str]]:
+        seen: set[tuple[str, str]] = set()
+        for namespace, template in carriers:
+            group = self.of_template(namespace, template)
+            if group is not None and (namespace, group.name) not in seen:
+                seen.add((namespace, group.name))
+                yield namespace, group.name
 
     def selected(self, namespace: str, spread: Spread) -> Iterable[PodTemplate]:
         """Return the templates of which a constraint counts the Pods."""

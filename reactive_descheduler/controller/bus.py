@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import NamedTuple
 
 import structlog
@@ -65,7 +65,8 @@ class Woken(NamedTuple):
 Item = Key | HeldKey | WholePass | Woken
 
 _SLICE = 500
-"""Keys put on the queue in one go, so that a pass over a big cluster does not block the loop."""
+"""Keys put on the queue in one go, so that a pass over a big cluster, or one event that concerns
+thousands, does not block the loop."""
 
 
 class Statistics(NamedTuple):
@@ -252,32 +253,45 @@ class EventBus:
 
     def _spread(self, change: Change, actions: Action) -> None:
         refs = touched(change)
-        for key in self._subscribed(change, actions):
-            self.look_again(key)
+        # All strategies are asked now, for what they are asked about moves on.
+        self._wake_parked(chain.from_iterable(list(self._subscribed(change, actions))))
         self._wake_parked(
             self._counted(actions, self._parking.woken(actions, refs, self._fits(change)))
         )
         self._wake_held([ClusterEvent(actions, ref) for ref in refs])
 
-    def _subscribed(self, change: Change, actions: Action) -> Iterable[Key]:
+    def _subscribed(self, change: Change, actions: Action) -> Iterator[Iterable[Key]]:
         for (profile, name), strategy in self._strategies.items():
             for subscription in strategy.EVENTS:
                 if hit := subscription.action & actions:
+                    whole = WholePass(profile, name, low=False)
                     try:
                         keys = self._narrowed(strategy, subscription, change)
-                    except Exception:  # doubt means run: any key may be meant
-                        self._narrow_errors[name] += 1
-                        self._look_at_all_of(WholePass(profile, name, low=False))
+                    except Exception:
+                        self._doubt(whole)
                         continue
-                    yield from self._counted(hit, keys)
+                    yield self._counted(hit, self._guarded(keys, whole))
+
+    def _guarded(self, keys: Iterable[Key], whole: WholePass) -> Iterator[Key]:
+        """Pass on the keys of a strategy's lazy answer; let a failure in it be no other than in the
+        asking."""
+        try:
+            yield from keys
+        except Exception:
+            self._doubt(whole)
+
+    def _doubt(self, whole: WholePass) -> None:
+        """A strategy could not say which keys a change concerns: any key may be meant."""
+        self._narrow_errors[whole.strategy] += 1
+        self._look_at_all_of(whole)
 
     def _narrowed(
         self, strategy: Strategy, subscription: Subscription, change: Change
-    ) -> Sequence[Key]:
+    ) -> Iterable[Key]:
         keys = strategy.keys_for(subscription.scope, change, self._lister)
         narrow = subscription.narrow
         if narrow is None:
-            return list(keys)
+            return keys if isinstance(keys, Iterator) else list(keys)
         found = []
         for key in keys:
             try:

@@ -124,7 +124,12 @@ class Strategy(Protocol):
         """
 
     def keys_for(self, scope: Scope, change: Change, lister: Lister, /) -> Iterable[Key]:
-        """Return the keys that a scope means here, from the old and from the new object."""
+        """Return the keys that a scope means here, from the old and from the new object.
+
+        Thousands are better given as an iterator, which is taken over many turns of the event loop,
+        while the lister goes on changing: it has to rest on a copy, and what changes meanwhile to
+        wake its keys by itself.
+        """
 
     def evaluate(self, view: View, key: Key, /) -> Evaluation:
         """Look at one key. One that vanished yields nothing."""

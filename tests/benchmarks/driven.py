@@ -23,7 +23,8 @@ from reactive_descheduler.api.meta import KubeObject
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.surroundings import Namespace
-from reactive_descheduler.app.core import build_core
+from reactive_descheduler.app.core import Core, build_core
+from reactive_descheduler.app.enduring import Enduring
 from reactive_descheduler.app.policy import in_tree_registry
 from reactive_descheduler.app.surroundings import Surroundings
 from reactive_descheduler.cache.store import Store
@@ -85,13 +86,10 @@ class DrivenCore:
             "profiles": list(profiles),
             "reactive": REACTIVE,
         }
-        loaded = load_policy(json.dumps(policy), source="policy", plugins=PLUGINS)
+        self._policy = load_policy(json.dumps(policy), source="policy", plugins=PLUGINS)
         self.clock = ManualClock(NOW)
-        surroundings = Surroundings(
-            clock=self.clock, client=Nobody(), metrics=Metrics(BuildInfo("benchmark"))
-        )
-        assembled = in_tree_registry().profiles(loaded, priority_classes={})
-        self.core = build_core(loaded, assembled, surroundings, dry_run=False)
+        self._metrics = Metrics(BuildInfo("benchmark"))
+        self.core = self._build(None)
         self.stretches = Stretches()
         self._versions = count(1_000_000)
         for kind in ("Node", "Namespace", "Pod"):
@@ -102,9 +100,17 @@ class DrivenCore:
 
     def start(self) -> None:
         """Look at everything."""
+        gc.set_threshold(10_000, 20, 100)  # as the running program has it, and what follows
         gc.collect()
-        gc.freeze()  # as the running program has it
+        gc.freeze()
         self.core.go_live()
+        self.drive()
+
+    def reload(self) -> None:
+        """Put the policy in force anew, as the daemon does it."""
+        before = self.core.enduring
+        self.core = self.stretches.timed("reload", lambda: self._build(before))
+        self.stretches.timed("go live", self.core.go_live)
         self.drive()
 
     @contextmanager
@@ -161,6 +167,11 @@ class DrivenCore:
         pod = msgspec.structs.replace(gone, name=name, uid=f"u-{name}", node_name="", deleted=None)
         self.put(pod)
         self.put(msgspec.structs.replace(pod, node_name=node))
+
+    def _build(self, enduring: Enduring | None) -> Core:
+        surroundings = Surroundings(clock=self.clock, client=Nobody(), metrics=self._metrics)
+        profiles = in_tree_registry().profiles(self._policy, priority_classes={})
+        return build_core(self._policy, profiles, surroundings, dry_run=False, enduring=enduring)
 
     def _apply(self, event: WatchEvent) -> None:
         assert event.object is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import starmap
 from typing import ClassVar
 
 from reactive_descheduler.api.changes import Action, Change, Key
@@ -109,8 +110,7 @@ class RemovePodsViolatingTopologySpreadConstraint:
         if scope is not Scope.CONSTRAINT:
             return self.keys_of(lister)
         if isinstance(old, Node) or isinstance(new, Node):
-            found = groups.reading(_reads(old, new))
-            return dict.fromkeys(self._key(*names) for names in found)
+            return starmap(self._key, groups.reading(_reads(old, new)))
         templates = [
             side.template for side in (old, new) if isinstance(side, Pod) and side.node_name
         ]

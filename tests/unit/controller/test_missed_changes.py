@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
-from reactive_descheduler.api.changes import WatchEvent, WatchEventType
+from reactive_descheduler.api.changes import Key, WatchEvent, WatchEventType
 from reactive_descheduler.api.eviction import Answer, EvictionOutcome
 from reactive_descheduler.controller import bus
 from reactive_descheduler.evictor.queue import Queued
@@ -25,6 +27,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 TAINTS = "RemovePodsViolatingNodeTaints"
 AFFINITY = "RemovePodsViolatingNodeAffinity"
+SPREAD = "RemovePodsViolatingTopologySpreadConstraint"
 
 
 class Daemon:
@@ -43,7 +46,10 @@ class Daemon:
         profile = {
             "name": "p",
             "pluginConfig": [{"name": "DefaultEvictor", "args": evictor or {}}, *configured],
-            "plugins": {"deschedule": {"enabled": list(strategies)}},
+            "plugins": {
+                "deschedule": {"enabled": [each for each in strategies if each != SPREAD]},
+                "balance": {"enabled": [each for each in strategies if each == SPREAD]},
+            },
         }
         reactive = {
             "debounce": {"quiet": "0s", "maxWait": "0s"},
@@ -219,6 +225,74 @@ def test_many_keys_that_one_change_wakes_are_taken_by_slices(
 
     assert daemon.offered() == {f"web-{number}" for number in range(1, 10)}
     assert core.queue.next_due() is None
+
+
+def spread_over_zones() -> Daemon:
+    """Ten workloads, each with a Pod in a zone too few."""
+    pods = [
+        make_pod(
+            f"w{number}-{replica}",
+            node="n1",
+            labels={"app": f"w{number}"},
+            spread=[
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "zone",
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {"matchLabels": {"app": f"w{number}"}},
+                }
+            ],
+        )
+        for number in range(10)
+        for replica in range(2)
+    ]
+    nodes = [make_node(name, labels={"zone": "a"}) for name in ("n1", "n2")]
+    return Daemon(*nodes, *pods, strategies={SPREAD: {}})
+
+
+SECOND_ZONE = WatchEvent(
+    WatchEventType.MODIFIED, view(make_node("n2", labels={"zone": "b"}, version="9")), ""
+)
+
+
+def test_many_groups_that_a_node_concerns_are_taken_by_slices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bus, "_SLICE", 3)
+    daemon = spread_over_zones()
+    core = daemon.run.core
+    runs = core.loop.runs[SPREAD]
+    (strategy,) = (strategy for _, strategy in daemon.run.strategies)
+    every = list(strategy.keys_of(core.live))
+    core.informer.apply(SECOND_ZONE)
+    assert sum(map(core.queue.pending, every)) == 3
+    for gone in core.lister.pods_in("default")[-2:]:  # a group that waits is no more
+        core.informer.apply(WatchEvent(WatchEventType.DELETED, gone, ""))
+    daemon.run.rest()
+
+    assert daemon.offered() == {f"w{number}-0" for number in range(9)}
+    assert core.loop.runs[SPREAD] - runs <= 11
+    assert core.queue.next_due() is None
+
+
+def test_failure_amid_the_keys_of_a_change_means_all_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "_SLICE", 3)
+    daemon = spread_over_zones()
+    core = daemon.run.core
+    (strategy,) = (strategy for _, strategy in daemon.run.strategies)
+    every = strategy.keys_of(core.live)
+
+    def failing(*_args: object) -> Iterator[Key]:
+        yield from islice(every, 5)
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(strategy, "keys_for", failing)
+        core.informer.apply(SECOND_ZONE)
+        daemon.run.rest()
+
+    assert daemon.offered() == {f"w{number}-0" for number in range(10)}
+    assert core.bus.statistics().narrow_errors == {SPREAD: 1}
 
 
 def test_whole_pass_goes_on_while_pods_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ OURS = {"e2e.test/suite": "reactive-descheduler"}
 SELECTOR = ",".join(f"{key}={value}" for key, value in OURS.items())
 KINDS = "namespaces,nodes,persistentvolumes"
 NEEDS_ITS_OWN = "needs its own control plane"
-"""Why a test is skipped that restarts components, installs `deploy/`, or knows other users."""
+"""Why a test is skipped that restarts components, knows other users, serves a webhook, ..."""
 GONE_WITHIN = 120
 """Seconds for all that was made to be deleted; a namespace takes 5 to 20."""
 

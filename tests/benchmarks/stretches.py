@@ -1,8 +1,8 @@
 """For how long the daemon gives way to nobody: all ten strategies in a cluster of 150,000 Pods.
 
-`./scripts/bench stretches [--pods N]`: the longest stretches of processor time, in milliseconds, of
-the first look, of single events after it, of evictions that are granted and replaced, and of a
-reload of the policy. Fails if one takes over 100 ms.
+`./scripts/bench stretches [--pods N] [--requests N]`: the longest stretches of processor time, in
+milliseconds, of the first look, of single events after it, of evictions that are granted and
+replaced, and of a reload of the policy. Fails if one takes over 100 ms.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ PACKING = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=PODS)
-    pods: int = parser.parse_args().pods
+    parser.add_argument("--requests", type=int, default=REQUESTS)
+    arguments = parser.parse_args()
+    pods: int = arguments.pods
+    requests: int = arguments.requests
     store = crowded(pods)
     driven = DrivenCore([PROFILE, PACKING], store)
     worst = 0.0
@@ -88,7 +91,7 @@ def main() -> int:
         show(f"{which} label of a node", lambda: relabel(driven, some, which))  # noqa: B023
         show(f"{which} label of a namespace", lambda: relabel(driven, space, which))  # noqa: B023
         show(f"{which} node not ready", lambda: unready(driven, some))
-    show(f"{REQUESTS} evictions, replaced", lambda: evict(driven, pods // PODS_A_NODE))
+    show(f"{requests} evictions, replaced", lambda: evict(driven, requests, pods // PODS_A_NODE))
     show(f"node with {CROWD} Pods gone", lambda: remove(driven, "n00020"))
     show("reload of the policy", driven.reload)
     print(f"longest stretch {worst * 1e3:.0f} ms (100)")
@@ -151,8 +154,8 @@ def unready(driven: DrivenCore, found: Node) -> None:
         driven.drive()
 
 
-def evict(driven: DrivenCore, nodes: int) -> None:
-    for number in range(REQUESTS):
+def evict(driven: DrivenCore, requests: int, nodes: int) -> None:
+    for number in range(requests):
         if (entry := driven.request()) is None:
             return
         driven.replace(driven.grant(entry), f"n{(number * ZONES + 1) % nodes:05}")

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from reactive_descheduler.api.eviction import Pause
 from reactive_descheduler.api.pod import Pod, kin
+from reactive_descheduler.api.scheduling.pod_affinity import needed_by
 from reactive_descheduler.api.scheduling.tolerations import HARD_EFFECTS, tolerates, untolerated
 from reactive_descheduler.api.terms import Taint
 from reactive_descheduler.cache.lister import Lister
@@ -156,7 +157,7 @@ class PlacedRoom:
     def _alike(self, pod: Pod) -> Hashable:
         template = pod.template
         near = template.pod_affinity or template.anti_affinity or template.spread_constraints
-        if self._fitting is None or not near:
+        if self._fitting is None or not (near or needed_by(pod, self._lister)):
             return kin(pod)
         return self._fitting.alike(pod, self._lister)  # no Pod is in its own way, nor near itself
 

@@ -7,6 +7,9 @@ from pydantic import ValidationError
 
 from reactive_descheduler.api.changes import Change, Key
 from reactive_descheduler.api.eviction import TAKEN, Candidate, Stop, Verdict
+from reactive_descheduler.cache.gone import GonePods
+from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.promised import PromisedPods
 from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corrections
 from reactive_descheduler.framework.strategy import Holds
 from reactive_descheduler.strategies.node_utilization import (
@@ -14,7 +17,16 @@ from reactive_descheduler.strategies.node_utilization import (
     utilization,
 )
 from reactive_descheduler.triggers import cluster_events
-from tests.builders import Manifest, cluster, make_node, make_pod, owner, taint
+from tests.builders import (
+    Manifest,
+    cluster,
+    cluster_store,
+    make_node,
+    make_pod,
+    owner,
+    pod_view,
+    taint,
+)
 from tests.unit.strategies.driving import Said, build, changed, run, sweep, view_of, wakes_on
 
 NAME = "LowNodeUtilization"
@@ -327,6 +339,29 @@ def test_one_that_may_not_leave_its_zone_does_not_stand_for_its_siblings() -> No
     )
 
     # To x nobody else is in zone a; to y x is.
+    assert said.names == ["y"]
+
+
+def test_nor_does_the_last_one_that_a_replacement_on_its_way_has_to_be_near() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    zones = {"m": "a", "n": "b", "o": "a", "p": "c"}
+    db = {"labels": {"app": "db"}, "owners": []}
+    store = cluster_store(
+        *(make_node(name, labels={"zone": zone}) for name, zone in zones.items()),
+        *(each for node, more in (("m", "123"), ("n", "45")) for each in pods(more, node, **db)),
+        *(
+            each
+            for node, web in (("m", "x"), ("n", "y"))
+            for each in pods(web, node, labels={"app": "web"})
+        ),
+    )
+    promised = PromisedPods()
+    promised.promise(pod_view(make_pod("coming", affinity=near)), "o")
+    lister = Lister(store, GonePods(), promised)
+
+    said = sweep(build(NAME, CPU), view_of(lister))
+
     assert said.names == ["y"]
 
 

@@ -3,7 +3,7 @@
 Cheapest and most telling first: what holds everything, then what only time lifts, then what other
 requests lift, the shared numbers last, so that a permit is never counted for a Pod that another
 gate would hold anyway. To add one: a file here, its name in this order, and a field of `Gates` in
-`app/core.py`, where it is made.
+`app/enduring.py`, where it is made.
 """
 
 ORDER = (

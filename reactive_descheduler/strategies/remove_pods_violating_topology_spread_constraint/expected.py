@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod
 from reactive_descheduler.api.scheduling.fit import FitRules, misfit
+from reactive_descheduler.api.scheduling.pod_affinity import needed_by
 from reactive_descheduler.api.scheduling.spread import (
     DomainCounts,
     Spread,
@@ -86,6 +87,10 @@ class Room:
     def move(self, pod: Pod, node_name: str) -> None:
         if self._promised is not None:
             self._promised.promise(pod, node_name)
+
+    def is_needed(self, pod: Pod) -> bool:
+        """Say whether the Pod has to stay for one that is to come, whatever its siblings may do."""
+        return needed_by(pod, self._lister) is not None
 
     def takes(self, pod: Pod, node: Node) -> bool:
         if misfit(pod, node, self._lister, self._rules) is not None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from reactive_descheduler.api.changes import On
 from reactive_descheduler.api.eviction import Pause, Rejection, Stop
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod, PodTemplate
+from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.scheduling.spread import HARD, DomainCounts, Spread, selects, spreads
 from reactive_descheduler.framework.fitting import Fitting
 from reactive_descheduler.framework.strategy import Step
@@ -39,8 +39,8 @@ class _State(NamedTuple):
     """By what the scheduler counts; where all are counted, the same."""
     room: Room
     moved: set[str]
-    waits: dict[PodTemplate, tuple[On, ...]]
-    """What could make room for Pods of a template."""
+    waits: dict[Hashable, tuple[On, ...]]
+    """What could make room for Pods of a template, or for one that has to stay for another."""
 
     def move(self, pod: Pod, node: Node) -> None:
         for each in {id(each): each for each in (self.sizes, self.hard)}.values():
@@ -49,10 +49,11 @@ class _State(NamedTuple):
         self.moved.add(pod.uid)
 
     def room_wakes(self, survey: Survey, pod: Pod) -> tuple[On, ...]:
-        if pod.template not in self.waits:
+        who = pod.uid if self.room.is_needed(pod) else pod.template
+        if who not in self.waits:
             fitting = Fitting(survey.rules.fit)
-            self.waits[pod.template] = fitting.room_wakes(pod, survey.view.lister)
-        return self.waits[pod.template]
+            self.waits[who] = fitting.room_wakes(pod, survey.view.lister)
+        return self.waits[who]
 
 
 def even_out(survey: Survey) -> Step[Stop]:
@@ -124,7 +125,7 @@ def _targets(survey: Survey, spread: Spread, counted: DomainCounts, state: _Stat
 
     def like(pod: Pod) -> Hashable:
         near = pod.template.anti_affinity or pod.template.pod_affinity
-        if near or survey.view.lister.has_promise(pod.uid):
+        if near or survey.view.lister.has_promise(pod.uid) or state.room.is_needed(pod):
             return pod.uid  # a Pod is neither in its own way nor near itself
         hard = (each for each in spreads(pod.template, HARD) if each is not spread)
         leaves = [

@@ -14,7 +14,9 @@ from reactive_descheduler.api.changes import Key, Never
 from reactive_descheduler.api.eviction import TAKEN, Candidate, Rejection, Stop, Verdict
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.scheduling.fit import misfit
+from reactive_descheduler.cache.gone import GonePods
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.cache.promised import PromisedPods
 from reactive_descheduler.cache.store import Store
 from reactive_descheduler.config.corrections import ALL, NONE, Correction, Corrections
 from reactive_descheduler.framework.fitting import fit_rules
@@ -761,3 +763,22 @@ def test_whoever_was_placed_anew_stays_where_it_is(seed: int) -> None:
             if place(store, pod, drawn):
                 placed.add(name)
     raise AssertionError("it never comes to rest")
+
+
+def test_who_has_to_stay_for_one_to_come_does_not_stand_for_its_siblings() -> None:
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nodes = [make_node(name, labels={ZONE: name[0], HOST: name}) for name in ("a1", "a2", "b1")]
+    places = {"x": "a1", "y": "a2", "z": "a2"}
+    web = [
+        make_pod(name, node=node, labels={"app": "web"}, spread=[rule()])
+        for name, node in places.items()
+    ]
+    promised = PromisedPods()
+    promised.promise(pod_view(make_pod("coming", affinity=near)), "a1")
+    lister = Lister(cluster_store(*nodes, *web), GonePods(), promised)
+
+    said = sweep(build(NAME), view_of(lister))
+
+    assert said.names == ["y"]
+    assert said.refused == {"x": NAME}

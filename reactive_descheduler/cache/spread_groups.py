@@ -88,6 +88,9 @@ class _Namespace:
         found = self.templates if label is None else self._labelled.get(label, {})
         return (each for each in found if selector.matches(each.labels))
 
+    def labelled(self, label: Label) -> Iterable[PodTemplate]:
+        return self._labelled.get(label, {})
+
     def neighbours(self, selector: Requirements) -> Iterator[PodTemplate]:
         yield from self.selected(selector)
         if known := self.selectors.get(selector):
@@ -243,6 +246,11 @@ class SpreadGroups:
         """Return the templates of which a constraint counts the Pods."""
         here = self._namespaces.get(namespace)
         return here.selected(spread.selector) if here is not None else ()
+
+    def labelled(self, namespace: str, label: Label) -> Iterable[PodTemplate]:
+        """Return the templates that have a label. A live view."""
+        here = self._namespaces.get(namespace)
+        return here.labelled(label) if here is not None else ()
 
     def snapshot(self) -> Mapping[str, Mapping[str, frozenset[PodTemplate]]]:
         """Return every group, for comparison with a recount."""

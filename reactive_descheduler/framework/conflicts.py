@@ -24,93 +24,24 @@ from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, PodTemplate, kin
 from reactive_descheduler.api.scheduling.pod_terms import chooses
 from reactive_descheduler.api.selectors import SelectorError, check_selector, matches
-from reactive_descheduler.api.terms import LabelSelector, PodAffinityTerm
+from reactive_descheduler.api.terms import PodAffinityTerm
 from reactive_descheduler.cache.joined import reached
 from reactive_descheduler.cache.lister import Lister
+from reactive_descheduler.framework.conflict_rules import (
+    Crowd,
+    Label,
+    Place,
+    Places,
+    Rule,
+    RuleTable,
+    asked_for,
+)
 
 _STEP = 1000
 """Templates, or Pods, that are read between two pauses."""
 
-_Label = tuple[str, str]
-_Place = tuple[bool, str]
-"""Of a node for a topology key: whether it has the label, and the label's value or its own name.
-
-Upstream takes Pods of one node for together even where the node lacks the label; to the scheduler
-such a node is in no domain, and it would place them there again.
-"""
-_Group = Mapping[_Place, Sequence[Pod]]
+_Group = Mapping[Place, Sequence[Pod]]
 _named = attrgetter("namespace", "name")
-
-
-class _Crowd:
-    """Pods of one place. None of them is in the way of those that count as itself."""
-
-    def __init__(self) -> None:
-        self._pods: dict[str, dict[str, Pod]] = {}
-        self._size = 0
-
-    def add(self, itself: str, pod: Pod) -> None:
-        self._pods.setdefault(itself, {})[pod.uid] = pod
-        self._size += 1
-
-    def drop(self, itself: str, uid: str) -> None:
-        same = self._pods[itself]
-        del same[uid]
-        if not same:
-            del self._pods[itself]
-        self._size -= 1
-
-    def others(self, itself: str) -> int:
-        return self._size - len(self._pods.get(itself, ()))
-
-    def first_other(self, itself: str) -> Pod | None:
-        for each, same in self._pods.items():
-            if each != itself:
-                return next(iter(same.values()))
-        return None
-
-    def __iter__(self) -> Iterator[Pod]:
-        return (pod for same in self._pods.values() for pod in same.values())
-
-
-class _Places(dict[str, "_Place | None"]):
-    """The place of each node by its name, for one topology key; None outside of the cycle and, with
-    `only_labelled`, for a node without the label."""
-
-    def __init__(
-        self, topology_key: str, nodes: Mapping[str, Node], *, only_labelled: bool
-    ) -> None:
-        self._key = topology_key
-        self._nodes = nodes
-        self._only_labelled = only_labelled
-
-    def __missing__(self, name: str) -> _Place | None:
-        node = self._nodes.get(name)
-        value = node.labels.get(self._key) if node is not None else None
-        found = (True, value) if value is not None else None
-        if found is None and node is not None and not self._only_labelled:
-            found = (False, name)
-        self[name] = found
-        return found
-
-
-class _Rule:
-    """One term of Pods that share it, with who holds it and whom it keeps away, by place.
-
-    First they are counted; then those of places where there may be a conflict are read.
-    """
-
-    def __init__(
-        self, term: PodAffinityTerm, owner: Kin, namespaces: Iterable[str], places: _Places
-    ) -> None:
-        self.term = term
-        self.owner = owner
-        self.namespaces = frozenset(namespaces)
-        self.places = places
-        self.holding: list[Kin] = []
-        self.kept: list[Kin] = []
-        self.holders: dict[_Place, _Crowd] = {}
-        self.kept_away: dict[_Place, _Crowd] = {}
 
 
 class Conflict(NamedTuple):
@@ -145,10 +76,10 @@ class Conflicts:
         self._counts = counts
         self._corrected = corrected
         self._terminating = terminating
-        self._places: dict[str, _Places] = {}
-        self._rules: dict[Hashable, Sequence[_Rule]] = {}
-        self._held: dict[Kin, Sequence[_Rule]] = {}
-        self._broken: dict[Kin, Sequence[_Rule]] = {}
+        self._places: dict[str, Places] = {}
+        self._rules: dict[Hashable, Sequence[Rule]] = {}
+        self._held: dict[Kin, Sequence[Rule]] = {}
+        self._broken: dict[Kin, Sequence[Rule]] = {}
         self._holders: dict[str, Pod] = {}
         self._alike: dict[tuple[Kin, str], Hashable] = {}
         self._ended: dict[Hashable, int] = {}
@@ -158,7 +89,8 @@ class Conflicts:
 
         Yields at places where it can give way.
         """
-        yield from self._read_terms(namespaces)
+        yield from self._read_owners(namespaces)
+        yield from self._find_kept_away()
         for rules in self._rules.values():
             for rule in rules:
                 places = self._suspects(rule)
@@ -169,27 +101,27 @@ class Conflicts:
     def read_around(self, pod: Pod, namespaces: Iterable[str]) -> None:
         """Do the same, but read only those Pods on whom the fate of this one depends: its
         conflicts, those of the other side, and so on."""
-        for _ in self._read_terms(namespaces):
+        for _ in self._read_owners(namespaces):
             pass
+        tables = self._tables()
         groups: dict[int, tuple[_Group, _Group]] = {}
-        read: set[tuple[int, _Place]] = set()
-        left = list(self._concerning(kin(pod), pod.node_name))
+        read: set[tuple[int, Place]] = set()
+        left = [(kin(pod), pod.node_name)]
         while left:
-            rule, place = left.pop()
-            if (id(rule), place) in read:
-                continue
-            read.add((id(rule), place))
-            if id(rule) not in groups:
-                holders = self._grouped(rule, rule.holding)
-                same = rule.kept == rule.holding
-                groups[id(rule)] = holders, holders if same else self._grouped(rule, rule.kept)
-            holding, kept = (group.get(place, ()) for group in groups[id(rule)])
-            if holding and kept:
-                self._enter(rule, place, holding, kept)
-                for of, node in dict.fromkeys((kin(each), each.node_name) for each in holding):
-                    left.extend(self._concerning(of, node))
-                for of, node in dict.fromkeys((kin(each), each.node_name) for each in kept):
-                    left.extend(self._concerning(of, node))
+            of, node = left.pop()
+            if of not in self._broken:
+                self._broken[of] = self._rules_about(of, tables)
+            for rule, place in self._concerning(of, node):
+                if (id(rule), place) in read:
+                    continue
+                read.add((id(rule), place))
+                if id(rule) not in groups:
+                    groups[id(rule)] = self._grouped_alone(rule)
+                holding, kept = (group.get(place, ()) for group in groups[id(rule)])
+                if holding and kept:
+                    self._enter(rule, place, holding, kept)
+                    stand = ((kin(each), each.node_name) for each in (*holding, *kept))
+                    left.extend(dict.fromkeys(stand))
 
     def holders(self) -> Collection[Pod]:
         """Return the Pods that may have conflicts. A live view."""
@@ -250,7 +182,7 @@ class Conflicts:
     def _itself(self, pod: Pod) -> str:
         return pod.uid if self._corrected else pod.name
 
-    def _crowds(self, pod: Pod) -> Iterator[tuple[_Rule, _Crowd]]:
+    def _crowds(self, pod: Pod) -> Iterator[tuple[Rule, Crowd]]:
         """Yield what each term of the Pod keeps away from where it stands."""
         for rule in self._held.get(kin(pod), ()):
             place = rule.places[pod.node_name]
@@ -258,12 +190,12 @@ class Conflicts:
             if crowd is not None:
                 yield rule, crowd
 
-    def _suspects(self, rule: _Rule) -> set[_Place]:
+    def _suspects(self, rule: Rule) -> set[Place]:
         """Return the places where Pods are kept away from somebody, by their numbers alone.
 
         What is gone is still counted, so there may be fewer.
         """
-        numbers: Counter[_Place | None] = Counter()
+        numbers: Counter[Place | None] = Counter()
         for of in rule.kept:
             for name, number in self._standing(of):
                 numbers[rule.places[name]] += number
@@ -283,7 +215,7 @@ class Conflicts:
                 if pod.template is of.template:
                     yield pod.node_name, 1
 
-    def _read_terms(self, namespaces: Iterable[str]) -> Iterator[None]:
+    def _read_owners(self, namespaces: Iterable[str]) -> Iterator[None]:
         for name in namespaces:
             for owner in self._lister.apart_kins(name):
                 if self._counts(owner):
@@ -291,15 +223,30 @@ class Conflicts:
                     for rule in rules:
                         rule.holding.append(owner)
             yield
-        yield from self._find_kept_away()
 
-    def _concerning(self, of: Kin, node: str) -> Iterator[tuple[_Rule, _Place]]:
+    def _grouped_alone(self, rule: Rule) -> tuple[_Group, _Group]:
+        """Find whom one rule keeps away; return its holders and those by place."""
+        asked = asked_for(rule.term.label_selector)
+        found = (Kin(name, each) for name in rule.namespaces for each in self._having(name, asked))
+        rule.kept += (of for of in found if self._keeps_away(rule, of) and self._counts(of))
+        holding = self._grouped(rule, rule.holding)
+        same = rule.kept == rule.holding
+        return holding, holding if same else self._grouped(rule, rule.kept)
+
+    def _having(self, namespace: str, labels: Sequence[Label] | None) -> Iterable[PodTemplate]:
+        """Return the templates of a namespace that have one of these labels; of None: all."""
+        if labels is None:
+            return self._lister.templates_in(namespace)
+        groups = self._lister.spread_groups
+        return dict.fromkeys(each for label in labels for each in groups.labelled(namespace, label))
+
+    def _concerning(self, of: Kin, node: str) -> Iterator[tuple[Rule, Place]]:
         """Yield the rules that Pods hold or break, and where, that stand on a node."""
         for rule in (*self._held.get(of, ()), *self._broken.get(of, ())):
             if (place := rule.places[node]) is not None:
                 yield rule, place
 
-    def _read_places(self, rule: _Rule, places: Container[_Place]) -> Iterator[None]:
+    def _read_places(self, rule: Rule, places: Container[Place]) -> Iterator[None]:
         """Read the Pods of these places."""
         holding = self._grouped(rule, rule.holding, places)
         yield
@@ -316,7 +263,7 @@ class Conflicts:
                 done = 0
 
     def _grouped(
-        self, rule: _Rule, kins: Sequence[Kin], places: Container[_Place] | None = None
+        self, rule: Rule, kins: Sequence[Kin], places: Container[Place] | None = None
     ) -> _Group:
         """Return the Pods by place, in order of names: the first of a crowd must not depend on
         which came first."""
@@ -328,17 +275,15 @@ class Conflicts:
         ]
         if len(kins) > 1:
             pods.sort(key=_named)
-        found: dict[_Place, list[Pod]] = {}
+        found: dict[Place, list[Pod]] = {}
         for pod in pods:
             place = rule.places[pod.node_name]
             if place is not None and (places is None or place in places):
                 found.setdefault(place, []).append(pod)
         return found
 
-    def _enter(
-        self, rule: _Rule, place: _Place, holding: Iterable[Pod], kept: Iterable[Pod]
-    ) -> None:
-        holders, kept_away = _Crowd(), _Crowd()
+    def _enter(self, rule: Rule, place: Place, holding: Iterable[Pod], kept: Iterable[Pod]) -> None:
+        holders, kept_away = Crowd(), Crowd()
         for pod in holding:
             self._holders[pod.uid] = pod
             holders.add(self._itself(pod), pod)
@@ -347,7 +292,7 @@ class Conflicts:
         rule.holders[place] = holders
         rule.kept_away[place] = kept_away
 
-    def _rules_of(self, owner: Kin) -> Sequence[_Rule]:
+    def _rules_of(self, owner: Kin) -> Sequence[Rule]:
         """Return the rules of a kind of Pods, the same for all kinds that share their terms."""
         terms, labels = owner.template.anti_affinity, owner.template.labels
         compared = tuple(
@@ -359,14 +304,14 @@ class Conflicts:
         known = self._rules.get(name)
         if known is None:
             known = self._rules[name] = [
-                _Rule(term, owner, self._reached(term, owner), self._places_for(term.topology_key))
+                Rule(term, owner, self._reached(term, owner), self._places_for(term.topology_key))
                 for term in self._readable(terms)
             ]
         return known
 
-    def _places_for(self, topology_key: str) -> _Places:
+    def _places_for(self, topology_key: str) -> Places:
         if topology_key not in self._places:
-            self._places[topology_key] = _Places(
+            self._places[topology_key] = Places(
                 topology_key, self._nodes, only_labelled=self._corrected
             )
         return self._places[topology_key]
@@ -389,24 +334,36 @@ class Conflicts:
             if term.label_selector is not None:
                 yield term
 
-    def _find_kept_away(self) -> Iterator[None]:
-        tables: dict[str, _RuleTable] = {}
+    def _tables(self) -> Mapping[str, RuleTable]:
+        """Return the rules by the namespaces into which they look."""
+        tables: dict[str, RuleTable] = {}
         for rules in self._rules.values():
             for rule in rules:
                 for name in rule.namespaces:
-                    tables.setdefault(name, _RuleTable()).add(rule)
-        for name, table in sorted(tables.items()):
+                    tables.setdefault(name, RuleTable()).add(rule)
+        return tables
+
+    def _find_kept_away(self) -> Iterator[None]:
+        tables = self._tables()
+        for name in sorted(tables):
             for number, template in enumerate(tuple(self._lister.templates_in(name)), 1):
                 of = Kin(name, template)
-                rules = [rule for rule in table.about(template) if self._keeps_away(rule, of)]
-                if rules and self._counts(of):
+                if rules := self._rules_about(of, tables):
                     self._broken[of] = rules
                     for rule in rules:
                         rule.kept.append(of)
                 if number % _STEP == 0:
                     yield
 
-    def _keeps_away(self, rule: _Rule, other: Kin) -> bool:
+    def _rules_about(self, of: Kin, tables: Mapping[str, RuleTable]) -> Sequence[Rule]:
+        """Return the rules that keep Pods of a kind away."""
+        table = tables.get(of.namespace)
+        if table is None:
+            return ()
+        rules = [rule for rule in table.about(of.template) if self._keeps_away(rule, of)]
+        return rules if rules and self._counts(of) else ()
+
+    def _keeps_away(self, rule: Rule, other: Kin) -> bool:
         if not self._corrected:
             return matches(rule.term.label_selector, other.template.labels)
         return chooses(rule.term, rule.owner, other, self._labels_of)
@@ -416,40 +373,7 @@ class Conflicts:
         return None if namespace is None or namespace.opaque else namespace.labels
 
 
-def _drop(crowds: Mapping[_Place, _Crowd], place: _Place | None, itself: str, pod: Pod) -> None:
+def _drop(crowds: Mapping[Place, Crowd], place: Place | None, itself: str, pod: Pod) -> None:
     crowd = crowds.get(place) if place is not None else None
     if crowd is not None:
         crowd.drop(itself, pod.uid)
-
-
-class _RuleTable:
-    """The rules that look into one namespace, found by a label that they ask for."""
-
-    def __init__(self) -> None:
-        self._by_label: dict[_Label, list[_Rule]] = {}
-        self._others: list[_Rule] = []
-
-    def add(self, rule: _Rule) -> None:
-        asked = _asked_for(rule.term.label_selector)
-        if asked is None:
-            self._others.append(rule)
-        for label in asked or ():
-            self._by_label.setdefault(label, []).append(rule)
-
-    def about(self, template: PodTemplate) -> Iterator[_Rule]:
-        """Yield the rules that may keep Pods of this template away."""
-        yield from self._others
-        for label in template.labels.items():
-            yield from self._by_label.get(label, ())
-
-
-def _asked_for(selector: LabelSelector | None) -> Sequence[_Label] | None:
-    """Return labels of which a Pod must have one to be selected; None if there are none such."""
-    if selector is None:
-        return ()
-    for label in (selector.match_labels or {}).items():
-        return [label]
-    for each in selector.match_expressions or ():
-        if each.operator == "In":
-            return [(each.key, value) for value in dict.fromkeys(each.values or ())]
-    return None

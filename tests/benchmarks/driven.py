@@ -32,6 +32,7 @@ from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.evictor.queue import Queued
 from reactive_descheduler.evictor.worker import EvictionAnswer
 from reactive_descheduler.kit.clock import ManualClock
+from reactive_descheduler.kit.collector import THRESHOLDS
 from reactive_descheduler.observability.metrics import BuildInfo, Metrics
 from reactive_descheduler.strategies import PLUGINS
 
@@ -100,7 +101,7 @@ class DrivenCore:
 
     def start(self) -> None:
         """Look at everything."""
-        gc.set_threshold(10_000, 20, 100)  # as the running program has it, and what follows
+        gc.set_threshold(*THRESHOLDS)  # as the running program has it, and what follows
         gc.collect()
         gc.freeze()
         self.core.go_live()

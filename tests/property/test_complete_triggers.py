@@ -25,8 +25,12 @@ from reactive_descheduler.strategies import (
 )
 from tests.property.cluster_model import (
     ARGUMENTS,
+    NODES,
+    PODS,
     SECONDS,
+    SHAPES,
     Event,
+    Fields,
     Start,
     crowds,
     crowds_for,
@@ -58,6 +62,12 @@ _others: tuple[st.SearchStrategy[Move], ...] = (
     _changes,
     _changes,
     st.tuples(st.just("miss"), st.lists(events, min_size=1, max_size=4)),
+    st.tuples(
+        st.just("fill"),
+        st.sampled_from(NODES),
+        st.integers(0, 2),
+        st.lists(st.tuples(st.integers(0, 6), st.sampled_from(SHAPES)), min_size=1, max_size=2),
+    ),
     st.tuples(st.just("wait"), st.sampled_from(SECONDS)),
     st.just(("resync",)),
 )
@@ -96,6 +106,17 @@ class Triggers(RuleBasedStateMachine):
         for event in happening:
             self.run.cluster.tell(event)
         self.compare()
+
+    def fill(self, node: str, room: int, coming: list[tuple[int, Fields]]) -> None:
+        """Leave room for so many more Pods on a node, then let some come there."""
+        cluster, there = self.run.cluster, self.run.core.lister.active_pods_on(node)
+        cluster.tell(Event("Node", ("", node), "room", ("6", str(there + room))))
+        self.compare()
+        for which, shape in coming:
+            free = [name for name in PODS if cluster.found("Pod", name) is None] or PODS
+            made = {**shape, "node": node}
+            cluster.tell(Event("Pod", free[which % len(free)], "made", made))
+            self.compare()
 
     def miss(self, missed: list[Event]) -> None:
         self.run.cluster.miss(missed)

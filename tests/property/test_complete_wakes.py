@@ -385,13 +385,13 @@ class SharedEvictions(Acting):
 
 @pytest.mark.timeout(300)
 def test_what_may_go_goes_and_nothing_else() -> None:
-    usual = settings(max_examples=250, stateful_step_count=40)
+    usual = settings(max_examples=200, stateful_step_count=40)
     run_state_machine_as_test(Evictions, settings=usual)
 
 
 @pytest.mark.timeout(300)
 def test_strategies_that_count_the_same_pods_wait_for_each_other() -> None:
-    usual = settings(max_examples=150, stateful_step_count=40)
+    usual = settings(max_examples=100, stateful_step_count=40)
     run_state_machine_as_test(SharedEvictions, settings=usual)
 
 

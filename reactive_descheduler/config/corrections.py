@@ -82,8 +82,9 @@ class Correction(StrEnum):
     UTILIZATION_RESOURCES = (
         "utilizationResources",
         "cpu, memory and Pods say when the utilization strategies stop, with or without"
-        " thresholds.",
-        "Only resources that have thresholds say when the utilization strategies stop.",
+        " thresholds; a node that lacks what has thresholds is used least.",
+        "Only resources that have thresholds say when the utilization strategies stop, and which"
+        " Pods and nodes they look at.",
     )
     SPREAD_MIN_DOMAINS = (
         "spreadMinDomains",
@@ -98,8 +99,9 @@ class Correction(StrEnum):
     )
     SPREAD_FEWEST_MOVES = (
         "spreadFewestMoves",
-        "Topology spread moves Pods towards the average of the domains.",
-        "Topology spread evicts no more Pods than it takes to come within maxSkew.",
+        "Topology spread moves Pods towards the average of the domains, of high priority first.",
+        "Topology spread evicts no more Pods than it takes to come within maxSkew, of those that"
+        " carry the constraint and of low priority first.",
     )
     DUPLICATES_COUNTING = (
         "duplicatesCounting",
@@ -116,9 +118,10 @@ class Correction(StrEnum):
     )
     ANTI_AFFINITY_SCOPE = (
         "antiAffinityScope",
-        "Anti-affinity ignores namespaceSelector, and takes Pods of one name in two namespaces for"
-        " the same.",
-        "Anti-affinity honours namespaceSelector, and tells a Pod from others by its UID.",
+        "Anti-affinity ignores namespaceSelector, takes Pods of one name in two namespaces for the"
+        " same, and Pods of one node for together whatever its labels.",
+        "Anti-affinity honours namespaceSelector, tells a Pod from others by its UID, and knows no"
+        " domain of a node without the topology key.",
     )
     ANTI_AFFINITY_FEWEST = (
         "antiAffinityFewest",

@@ -190,7 +190,7 @@ class WholePasses(RuleBasedStateMachine):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_what_is_remembered_of_a_strategy_is_what_a_fresh_look_says(name: str) -> None:
-    usual = settings(max_examples=200, stateful_step_count=40)
+    usual = settings(max_examples=150, stateful_step_count=40)
     run_state_machine_as_test(triggers(name), settings=usual)
 
 
@@ -212,7 +212,7 @@ def test_so_it_is_where_more_are_in_conflict_than_are_offered_at_a_time(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_what_is_remembered_of_a_strategy_is_what_a_fresh_look_says_for_long(name: str) -> None:
     long = settings(max_examples=600, stateful_step_count=50)
@@ -220,7 +220,7 @@ def test_what_is_remembered_of_a_strategy_is_what_a_fresh_look_says_for_long(nam
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_what_is_remembered_is_what_a_fresh_look_says_for_long() -> None:
     long = settings(max_examples=1500, stateful_step_count=50)
     run_state_machine_as_test(triggers(), settings=long)
@@ -228,5 +228,5 @@ def test_what_is_remembered_is_what_a_fresh_look_says_for_long() -> None:
 
 @pytest.mark.timeout(300)
 def test_keys_offer_what_a_full_pass_offers() -> None:
-    usual = settings(max_examples=100, stateful_step_count=40)
+    usual = settings(max_examples=60, stateful_step_count=40)
     run_state_machine_as_test(WholePasses, settings=usual)

@@ -385,7 +385,7 @@ class SharedEvictions(Acting):
 
 @pytest.mark.timeout(300)
 def test_what_may_go_goes_and_nothing_else() -> None:
-    usual = settings(max_examples=200, stateful_step_count=40)
+    usual = settings(max_examples=150, stateful_step_count=40)
     run_state_machine_as_test(Evictions, settings=usual)
 
 
@@ -396,14 +396,14 @@ def test_strategies_that_count_the_same_pods_wait_for_each_other() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_strategies_that_count_the_same_pods_wait_for_each_other_for_long() -> None:
     long = settings(max_examples=1500, stateful_step_count=50)
     run_state_machine_as_test(SharedEvictions, settings=long)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_what_may_go_goes_and_nothing_else_for_long() -> None:
     long = settings(max_examples=1500, stateful_step_count=50)
     run_state_machine_as_test(Evictions, settings=long)

@@ -132,7 +132,7 @@ def test_strategies_together_come_to_rest() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_no_strategy_takes_back_what_it_moved_for_long(name: str) -> None:
     hold_alone(name, examples=3700)

@@ -123,11 +123,11 @@ class Fitting:
         """Return what could make room for a Pod that fits nowhere: a better node, or less on one,
         or in the way elsewhere. `on`: its shape, made narrower, where only some nodes matter."""
         wanted = on or shape(pod)
-        freed = Action.POD_GONE | Action.POD_RESOURCES | Action.POD_OPAQUE
+        # A node that comes to suit it wakes nobody while its room is promised: the promise's end
+        # has to, also of one that is not made yet.
+        freed = Action.POD_GONE | Action.POD_RESOURCES | Action.POD_OPAQUE | Action.REPLACED
         if pod.template.anti_affinity:
             freed |= Action.POD_LABELS
-        if lister.promised():
-            freed |= Action.REPLACED
         less = On(freed, None, wanted)
         others = (less, *self._far_wakes(pod, lister))
         return (On(Action.NODE_ADDED | NODE_FIT, None, wanted), *others)

@@ -11,8 +11,9 @@ from reactive_descheduler.api.scheduling.fit import UPSTREAM
 from reactive_descheduler.config.load import load_policy
 from reactive_descheduler.framework.rooms import Rooms
 from reactive_descheduler.strategies import PLUGINS
-from tests.builders import Manifest, cluster, make_node, make_pod, owner, taint
+from tests.builders import Manifest, Time, cluster, make_node, make_pod, owner, taint
 from tests.unit.controller.test_missed_changes import TAINTS, Daemon
+from tests.unit.evictor.samples import NOW
 
 FIT: Manifest = {"nodeFit": True}
 LARGE = {"cpu": "3"}
@@ -64,6 +65,40 @@ def test_it_may_go_when_the_replacement_of_the_first_is_bound_elsewhere() -> Non
         make_node("n3"),
         make_pod("a2", node="n3", requests=LARGE, owners=[owner("a")], created=made),
     )
+
+    assert daemon.offered() == {"b"}
+
+
+def test_one_that_fitted_nowhere_before_may_go_too_once_a_promise_ends() -> None:
+    """The node came to suit it while the room was promised."""
+    closed = taint("closed")
+
+    def of_a(name: str, node: str, created: Time = NOW) -> Manifest:
+        return make_pod(
+            name,
+            node=node,
+            requests=LARGE,
+            owners=[owner("a")],
+            tolerations=[{"key": "closed", "operator": "Exists"}],
+            created=created,
+        )
+
+    daemon = Daemon(
+        make_node("n1", taints=[taint()]),
+        make_node("n2", taints=[closed]),
+        of_a("a", "n1"),
+        make_pod("b", node="n1", requests=LARGE, owners=[owner("b")]),
+        strategies={TAINTS: {}},
+        evictor=FIT,
+    )
+    (entry,) = daemon.requests()
+    daemon.answer(entry, Answer.EVICTED)
+    daemon.happen(make_node("n2"))
+    assert daemon.offered() == set()
+    daemon.happen(of_a("a", "n1"), gone=True)
+    made = daemon.run.clock.now()
+
+    daemon.happen(make_node("n3", taints=[closed]), of_a("a2", "n3", made))
 
     assert daemon.offered() == {"b"}
 

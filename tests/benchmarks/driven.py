@@ -149,9 +149,12 @@ class DrivenCore:
         self._apply(WatchEvent(WatchEventType.DELETED, found, str(next(self._versions))))
 
     def request(self) -> Queued | None:
-        """Ask for the next eviction."""
+        """Ask for the next eviction; what is told of it comes in a later turn, as in the daemon."""
         self.clock.advance(0.001)
-        return self.stretches.timed("request", self.core.dispatcher.next_request)
+        dispatcher = self.core.dispatcher
+        entry = self.stretches.timed("request", dispatcher._pick)
+        self.stretches.timed("telling of it", dispatcher._tell_begun)
+        return entry
 
     def grant(self, entry: Queued) -> Pod:
         """Answer the request, and let the Pod go; return it."""

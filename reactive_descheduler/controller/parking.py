@@ -48,8 +48,11 @@ class _Waiting(dict[Key, Action]):
     """What any of them waits for, or did: most events are not among it."""
 
     def add(self, key: Key, action: Action) -> None:
-        self[key] = self.get(key, Action(0)) | action
-        self.actions |= action
+        before = self.get(key)
+        # Flags are slow to join, and there may be tens of thousands of wakes; mostly one key waits.
+        self[key] = action if before is None or before is action else before | action
+        if self.actions is not action:
+            self.actions |= action
 
     def listening(self, actions: Action) -> Iterator[Key]:
         if self.actions & actions:

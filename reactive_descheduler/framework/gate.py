@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import ClassVar, Protocol
 
-from reactive_descheduler.api.changes import Change, ClusterEvent
+from reactive_descheduler.api.changes import Change, ClusterEvent, Wakes
 from reactive_descheduler.api.eviction import Candidate, EvictionOutcome, Held, Rejection
 
 
@@ -84,3 +84,13 @@ class OpenGate:
 
     def restore(self, saved: bytes, now: datetime, /) -> None:
         return None
+
+
+def blocked(by: str, reason: str, wakes: Wakes, candidate: Candidate) -> Held | Rejection:
+    """Return what keeps a Pod for so long that its strategy had better turn to another, as
+    upstream does after a refusal. Where the key is of this Pod alone there is no other: it waits
+    in the queue."""
+    pod = candidate.pod
+    if candidate.key.unit == (pod.uid,):
+        return Held(by, reason, wakes)
+    return Rejection(by, reason, wakes, pod.ref)

@@ -16,7 +16,7 @@ from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome
 from reactive_descheduler.api.meta import KubeObject, Ref
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.surroundings import PodDisruptionBudget
-from reactive_descheduler.framework.gate import OpenGate
+from reactive_descheduler.framework.gate import OpenGate, blocked
 
 DEBIT_FOR = timedelta(seconds=10)
 BACKSTOP = timedelta(seconds=60)
@@ -66,19 +66,23 @@ class LaneGate(OpenGate):
                 pod.ref,
             )
         if not budgets or passes_without_budget(pod, budgets[0]):
-            return self._check_refused(pod, now)
-        return self._check_budget(budgets[0], pod, now)
+            return self._check_refused(candidate, pod, now)
+        return self._check_budget(budgets[0], candidate, pod, now)
 
-    def _check_refused(self, pod: Pod, now: datetime) -> Held | None:
+    def _check_refused(
+        self, candidate: Candidate, pod: Pod, now: datetime
+    ) -> Held | Rejection | None:
         """Hold a Pod that the server refused over a budget which we do not know, or see
         otherwise."""
         refused = self._refused.get(pod.ref)
         if refused is None or now >= refused[1]:
             return None
         selection = On(Action.BUDGET_SELECTION, ("Namespace", "", pod.namespace))
-        return Held(self.NAME, refused[0], (selection, At(refused[1])))
+        return blocked(self.NAME, refused[0], (selection, At(refused[1])), candidate)
 
-    def _check_budget(self, budget: PodDisruptionBudget, pod: Pod, now: datetime) -> Held | None:
+    def _check_budget(
+        self, budget: PodDisruptionBudget, candidate: Candidate, pod: Pod, now: datetime
+    ) -> Held | Rejection | None:
         ref = budget.ref
         opens = Action.BUDGET_ROSE | Action.BUDGET_SELECTION | Action.LANE_FREE
         if not pod.ready:
@@ -89,7 +93,7 @@ class LaneGate(OpenGate):
         told = (On(Action.BUDGET_STATUS | opens, ref), wakes[1])
         refused = self._refused.get(ref)
         if refused is not None and now < refused[1]:
-            return Held(self.NAME, refused[0], (*told, At(refused[1])))
+            return blocked(self.NAME, refused[0], (*told, At(refused[1])), candidate)
         if self._is_stale():
             return None
         if budget.observed_generation < budget.generation:
@@ -102,7 +106,9 @@ class LaneGate(OpenGate):
             f"budget {budget.name} is used up: {budget.current_healthy} healthy, "
             f"{budget.desired_healthy} needed"
         )
-        return Held(self.NAME, reason, (*wakes, At(min([*debits, now + BACKSTOP]))))
+        if debits:  # soon the budget shows what is left
+            return Held(self.NAME, reason, (*wakes, At(min([*debits, now + BACKSTOP]))))
+        return blocked(self.NAME, reason, (*wakes, At(now + BACKSTOP)), candidate)
 
     def take(self, candidate: Candidate, now: datetime, /) -> None:
         pod = self._now(candidate)

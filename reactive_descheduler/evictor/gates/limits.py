@@ -12,9 +12,16 @@ from datetime import datetime, timedelta
 from typing import ClassVar, NamedTuple
 
 from reactive_descheduler.api.changes import Action, At, ClusterEvent, Never, On
-from reactive_descheduler.api.eviction import Answer, Candidate, EvictionOutcome, Held, Stop
+from reactive_descheduler.api.eviction import (
+    Answer,
+    Candidate,
+    EvictionOutcome,
+    Held,
+    Rejection,
+    Stop,
+)
 from reactive_descheduler.api.pod import Pod, workload
-from reactive_descheduler.framework.gate import OpenGate
+from reactive_descheduler.framework.gate import OpenGate, blocked
 
 TOTAL_REACHED = "maximum number of evicted pods per a descheduling cycle reached"
 NODE_REACHED = "maximum number of evicted pods per node reached"
@@ -97,6 +104,7 @@ class LimitsGate(OpenGate):
     unknown."""
 
     NAME: ClassVar[str] = "limits"
+    REJECTS: ClassVar[bool] = True
 
     def __init__(
         self, limits: Limits, *, window: timedelta, in_background: Outstanding = _none
@@ -112,7 +120,7 @@ class LimitsGate(OpenGate):
         self._limits = limits
         self._window = window
 
-    def check(self, candidate: Candidate, now: datetime, /) -> Held | None:
+    def check(self, candidate: Candidate, now: datetime, /) -> Held | Rejection | None:
         self._expire(now)
         for scope in _scopes(self._limits, candidate.pod):
             if scope.limit is None:
@@ -121,7 +129,10 @@ class LimitsGate(OpenGate):
                 window = f"{self._window.total_seconds():g} s"
                 reason = f"{scope.reached} ({scope.limit} in {window})"
                 freed = On(Action.LIMIT_FREED, None)
-                return Held(self.NAME, reason, (At(self._frees_at(scope.key, now)), freed))
+                wakes = (At(self._frees_at(scope.key, now)), freed)
+                if scope.stop is Stop.NO:  # Pods of others may go
+                    return blocked(self.NAME, reason, wakes, candidate)
+                return Held(self.NAME, reason, wakes)
         return None
 
     def take(self, candidate: Candidate, now: datetime, /) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from reactive_descheduler.api.changes import At, Key, On
-from reactive_descheduler.api.eviction import Answer, Candidate, Cause, EvictionOutcome, Held
+from reactive_descheduler.api.eviction import (
+    Answer,
+    Candidate,
+    Cause,
+    EvictionOutcome,
+    Held,
+    Rejection,
+)
 from reactive_descheduler.api.pod import Pod
 from tests.builders import make_pod, pod_view
 
@@ -47,8 +54,8 @@ def outcome(
     return EvictionOutcome(of or candidate(), answer, status, "told so", retry_after, at, at)
 
 
-def times(held: Held | None) -> list[datetime]:
-    """Return the times that a held candidate waits for."""
+def times(held: Held | Rejection | None) -> list[datetime]:
+    """Return the times that a candidate waits for."""
     assert held is not None
     return [wake.time for wake in held.wakes if isinstance(wake, At)]
 

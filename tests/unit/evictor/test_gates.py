@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reactive_descheduler.api.changes import Change, On
-from reactive_descheduler.api.eviction import Answer, Candidate, Held, Stop
+from reactive_descheduler.api.changes import Change, Key, On
+from reactive_descheduler.api.eviction import Answer, Candidate, Held, Rejection, Stop
 from reactive_descheduler.app.enduring import Gates
 from reactive_descheduler.evictor.gates import ORDER
 from reactive_descheduler.evictor.gates.bucket import BucketGate
@@ -132,6 +132,25 @@ APART = {
         candidate(pod("b", owners=[owner("y")])),
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("scope", "kind"),
+    [
+        ("total", Held),
+        ("per_node", Held),
+        ("per_namespace", Rejection),
+        ("per_workload", Rejection),
+    ],
+)
+def test_a_key_of_many_turns_to_others_where_these_may_go(
+    scope: str, kind: type[Held] | type[Rejection]
+) -> None:
+    gate = limits_gate(**{scope: 1})
+    first, second = SHARING[scope]
+    gate.take(first, NOW)
+
+    assert isinstance(gate.check(second._replace(key=Key(0, "S", ("unit",))), NOW), kind)
 
 
 @pytest.mark.parametrize("scope", SHARING)

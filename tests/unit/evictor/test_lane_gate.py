@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reactive_descheduler.api.changes import Action, Change, ClusterEvent, On
+from reactive_descheduler.api.changes import Action, Change, ClusterEvent, Key, On
 from reactive_descheduler.api.eviction import Answer, Candidate, Held, Rejection
 from reactive_descheduler.api.pod import Pod
 from reactive_descheduler.api.surroundings import PodDisruptionBudget
@@ -95,6 +95,27 @@ def test_pods_without_a_budget_use_no_lane() -> None:
 
     assert lanes.check("b") is None
     assert lanes.gate.in_flight == 0
+
+
+def test_a_budget_that_is_used_up_lets_a_key_of_many_turn_to_others() -> None:
+    many = Key(0, "Strategy", ("unit",))
+    lanes = Lanes(*pods("a"), budget(0))
+    alone, among = candidate(pod("a")), candidate(pod("a"), key=many)
+
+    assert isinstance(lanes.gate.check(alone, NOW), Held)
+    refused = lanes.gate.check(among, NOW)
+    assert isinstance(refused, Rejection)
+    assert refused.pod == among.pod.ref
+    assert wakes(refused, [ClusterEvent(Action.BUDGET_ROSE, BUDGET)])
+
+
+def test_what_is_about_to_be_shown_only_holds_a_key_of_many() -> None:
+    lanes = Lanes(*pods("a", "b"), budget(1))
+    lanes.answer(Answer.EVICTED, lanes.send("a"))
+
+    assert isinstance(
+        lanes.gate.check(candidate(pod("b"), key=Key(0, "Strategy", ("unit",))), NOW), Held
+    )
 
 
 def test_one_request_is_in_flight_for_each_budget() -> None:

@@ -178,9 +178,6 @@ class EvictionQueue:
     def in_flight(self) -> Iterable[Queued]:
         return self._in_flight.values()
 
-    def is_in_flight(self, uid: str) -> bool:
-        return uid in self._in_flight
-
     def statistics(self) -> Statistics:
         total = sum(len(entries) for entries in self._of_key.values())
         return Statistics(len(self._ready), total - len(self._ready), len(self._in_flight))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from reactive_descheduler.api.eviction import TAKEN, Candidate, Cause
 from reactive_descheduler.api.node import Node
-from reactive_descheduler.api.pod import Pod
-from reactive_descheduler.api.scheduling.anti_affinity import keeps_away
+from reactive_descheduler.api.pod import Pod, kin
+from reactive_descheduler.api.scheduling.pod_terms import chooses
 from reactive_descheduler.api.selectors import matches
 from reactive_descheduler.api.terms import PodAffinityTerm
 from reactive_descheduler.cache.lister import Lister
@@ -85,7 +85,7 @@ def _keeps(term: PodAffinityTerm, owner: Pod, other: Pod, lister: Lister, rules:
             namespace = lister.namespace(name)
             return namespace.labels if namespace is not None else None
 
-        return keeps_away(term, owner, other, labels_of)
+        return other.uid != owner.uid and chooses(term, kin(owner), kin(other), labels_of)
     return (
         other.name != owner.name
         and other.namespace in (term.namespaces or (owner.namespace,))

@@ -26,16 +26,6 @@ from reactive_descheduler.api.scheduling.pod_terms import (
     without_labels,
 )
 from reactive_descheduler.api.selectors import SelectorError, matches
-from reactive_descheduler.api.terms import PodAffinityTerm
-
-
-def keeps_away(term: PodAffinityTerm, owner: Pod, other: Pod, labels_of: LabelsOf) -> bool:
-    """Say whether a term of `owner` keeps `other` out of the topology domain that it stands in.
-
-    Raises:
-        SelectorError: a selector of the term is malformed.
-    """
-    return other.uid != owner.uid and chooses(term, kin(owner), kin(other), labels_of)
 
 
 def namespaces_looked_into(of: Kin) -> frozenset[str]:

@@ -309,7 +309,7 @@ def test_every_gate_and_the_observer_learn_the_answer_and_the_key_is_looked_at_a
     assert [gate.outcomes for gate in desk.gates] == [[Answer.BUDGET]] * 2
     assert desk.told.log == [("sent", "a"), ("budget", "a")]
     assert desk.looked_again == [candidate().key]
-    assert not desk.queue.is_in_flight("uid-default-a")
+    assert list(desk.queue.in_flight()) == []
 
 
 GOING = {Answer.EVICTED, Answer.UNKNOWN, Answer.NOT_FOUND, Answer.UID_CONFLICT}

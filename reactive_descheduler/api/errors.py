@@ -34,6 +34,13 @@ class Problem(NamedTuple):
     message: str
     hint: str = ""
 
+    def told(self, source: str) -> str:
+        """Return it as one line about the file `source`."""
+        place = source if self.line is None else f"{source}:{self.line}"
+        path = f"{self.path}: " if self.path else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{place}: {path}{self.message}{hint}"
+
 
 class PolicyError(DeschedulerError):
     """Raised when a policy is refused; holds every mistake that was found, not only the first."""
@@ -41,16 +48,7 @@ class PolicyError(DeschedulerError):
     def __init__(self, source: str, problems: list[Problem]) -> None:
         self.source = source
         self.problems = problems
-        super().__init__("\n".join(self._lines()))
-
-    def _lines(self) -> list[str]:
-        lines = []
-        for path, line, message, hint in self.problems:
-            place = f"{self.source}:{line}" if line is not None else self.source
-            lines.append(
-                f"{place}: {path + ': ' if path else ''}{message}{f' ({hint})' if hint else ''}"
-            )
-        return lines
+        super().__init__("\n".join(problem.told(source) for problem in problems))
 
 
 class ClientError(DeschedulerError):

@@ -246,8 +246,8 @@ def _due(rejection: Rejection) -> datetime | None:
 
 def warnings(policy: LoadedPolicy, snapshot: Snapshot, nodes: CycleNodes) -> Iterator[str]:
     """Yield what is odd about the policy on this cluster."""
-    for path, _, message, _ in doubt_problems(policy):
-        yield f"{path}: {message}"
+    for problem in doubt_problems(policy):
+        yield problem.told(policy.source)
     for why in snapshot.unmeasured:
         yield f"usage cannot be measured: {why}"
     if any(not snapshot.usage.vectors(query) for query in wanted_usage(policy).queries):

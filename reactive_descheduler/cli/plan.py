@@ -136,8 +136,7 @@ def _compare(asked: _Asked) -> ExitCode:
 
 def _warn_of(policy: LoadedPolicy) -> None:
     for problem in policy.warnings:
-        place = f"{policy.source}:{problem.line}" if problem.line else policy.source
-        warn(f"{place}: {problem.path}: {problem.message}")
+        warn(problem.told(policy.source))
 
 
 def _one_source(policy: str, kubeconfig: str | None, snapshot: str | None) -> None:

@@ -65,11 +65,9 @@ def tell(source: str, comparison: Comparison) -> None:
 
 def _document(source: str, document: DocumentDifference) -> Iterator[str]:
     """Say who does not read the policy and why; a line for each mistake."""
-    from reactive_descheduler.api.errors import PolicyError
-
     yield f"{_REFUSED_BY[document.refused_by]}: {document.decided_by}. Compared as if both did."
-    for line in str(PolicyError(source, list(document.problems))).splitlines():
-        yield f"  {line}"
+    for problem in document.problems:
+        yield f"  {problem.told(source)}"
 
 
 def _headline(comparison: Comparison) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--policy-config-file",
     cls=Option,
     metavar="FILE",
-    help="The same, as the other commands have it.",
+    help="FILE, given as the other commands take it.",
 )
 @corrections_option
 @output_option
@@ -103,13 +103,11 @@ def _valid(policy: LoadedPolicy) -> dict[str, object]:
 
 
 def _tell(policy: LoadedPolicy) -> None:
-    from reactive_descheduler.api.errors import PolicyError
     from reactive_descheduler.config.corrections import Correction
     from reactive_descheduler.config.doubts import doubt_problems
 
-    if warnings := [*policy.warnings, *doubt_problems(policy)]:
-        for line in str(PolicyError(policy.source, warnings)).splitlines():
-            warn(line)
+    for problem in (*policy.warnings, *doubt_problems(policy)):
+        warn(problem.told(policy.source))
     click.echo(f"{policy.source}: valid")
     for profile in policy.profiles:
         names = [plugin.name for plugin in (*profile.deschedule, *profile.balance)]

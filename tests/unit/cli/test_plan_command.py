@@ -142,6 +142,25 @@ def test_warnings_go_to_standard_error() -> None:
     assert done.stderr.startswith("warning: fewer than 2 of the 1 nodes are ready")
 
 
+def test_what_is_doubtful_is_told_as_validate_tells_it(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nmaxNoOfPodsToEvictTotal: 0\n"
+        "profiles: [{pluginConfig: [{name: DefaultEvictor, args: {minReplicas: 1}}],"
+        " plugins: {balance: {enabled: [RemoveDuplicates]}}}]\n"
+    )
+    dump = json.dumps(
+        {"kind": "List", "items": [make_node("n1"), make_node("n2"), make_pod("p", node="n1")]}
+    )
+    checked = CliRunner().invoke(program, ["validate", str(policy)])
+    planned = CliRunner().invoke(
+        program, ["plan", "-f", str(policy), "--snapshot", "-"], input=dump
+    )
+    assert planned.stderr == checked.stderr
+    assert "policy.yaml:4: profiles[0].pluginConfig[0].args.minReplicas" in checked.stderr
+    assert "[limitZero] (leave it out for no limit)" in checked.stderr
+
+
 def test_a_strategy_that_fails_is_told_and_sets_the_exit_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from reactive_descheduler.api.errors import PolicyError, Problem
-from reactive_descheduler.api.eviction import Candidate
+from reactive_descheduler.api.eviction import Candidate, Rejection
 from reactive_descheduler.api.meta import Ref
 from reactive_descheduler.app.corrections_in_play import in_play
 from reactive_descheduler.app.deciding import Decision, Manner, decide
@@ -247,10 +247,10 @@ class _Reasons:
     def __init__(self, ours: Trial, upstream: Trial) -> None:
         self._wanted = _by_pod(_candidates(ours))
         self._wanted_upstream = _by_pod(_candidates(upstream))
-        self._rejected: dict[Ref, str] = {}
+        self._rejected: dict[Ref, list[Rejection]] = {}
         for each in ours.report.rejected:
             if each.pod is not None:
-                self._rejected.setdefault(each.pod, f"{each.by}: {each.reason}")
+                self._rejected.setdefault(each.pod, []).append(each)
 
     def candidate(self, pod: Ref) -> Candidate:
         """Return who is evicted or asked for, ours if there is one."""
@@ -260,7 +260,12 @@ class _Reasons:
         wanted = self._wanted.get(pod)
         if wanted is not None:
             return wanted.reason
-        return self._rejected.get(pod) or " ".join(each.ours for each in decision.corrections)
+        # What another strategy says of the Pod is no reason why this one leaves it.
+        theirs = PLUGINS.keys() - {self.candidate(pod).key.strategy}
+        for each in self._rejected.get(pod, ()):
+            if each.by not in theirs:
+                return f"{each.by}: {each.reason}"
+        return " ".join(each.ours for each in decision.corrections)
 
 
 def _candidates(trial: Trial) -> Iterator[Candidate]:

@@ -83,6 +83,28 @@ def test_tells_of_each_pod_what_decides() -> None:
     assert cordoned.node == "n2"
 
 
+def test_what_another_strategy_waits_for_is_not_why_a_pod_stays() -> None:
+    policy = f"""
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+  - name: main
+    pluginConfig:
+      - {{name: RemovePodsViolatingNodeTaints, args: {{}}}}
+      - {{name: PodLifeTime, args: {{maxPodLifeTimeSeconds: {10**9}}}}}
+    plugins: {{deschedule: {{enabled: [PodLifeTime, RemovePodsViolatingNodeTaints]}}}}
+"""
+    cordoned = make_node(
+        "n3", taints=[taint("node.kubernetes.io/unschedulable")], unschedulable=True
+    )
+    comparison = _compare(OTHER, make_node("n1"), cordoned, make_pod("p", node="n3"), policy=policy)
+    (pod,) = comparison.pods
+    assert (pod.strategy, pod.why) == (
+        "RemovePodsViolatingNodeTaints",
+        Correction.CORDON_ALONE.ours,
+    )
+
+
 def test_tells_of_whom_only_ours_evicts_why_it_goes() -> None:
     protecting = "podProtections: {extraEnabled: [PodsWithoutPDB]}"
     comparison = _compare(

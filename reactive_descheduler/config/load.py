@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from pydantic import ValidationError
@@ -29,7 +30,7 @@ from .policy import (
     metrics_findings,
     unknown_source_findings,
 )
-from .profiles import STRATEGY_POINTS, ProfileReader
+from .profiles import EVICTOR, EVICTOR_SPEC, STRATEGY_POINTS, ProfileReader
 from .yaml_lines import Document, UnreadableError, read_document
 
 if TYPE_CHECKING:
@@ -60,11 +61,11 @@ def load_policy(
     try:
         document = read_document(text)
     except UnreadableError as error:
-        raise PolicyError(source, [Problem("", error.line, str(error))]) from None
+        raise PolicyError(source, [Problem("", error.line, str(error), error.hint)]) from None
     if corrections is None:
         corrections = _raw_corrections(document)
     findings = Findings(strict=Correction.STRICT_DOCUMENTS in corrections)
-    policy = _read(_body(document, findings), findings)
+    policy = _read(_body(document, findings), findings, plugins)
     findings.refuse(selector_findings(policy.node_selector or "", ("nodeSelector",)))
     findings.refuse(metrics_findings(policy))
     findings.refuse_if_strict(unknown_source_findings(policy))
@@ -142,17 +143,42 @@ def _body(document: Document, findings: Findings) -> dict[str, object]:
 _START = f"a policy starts with `apiVersion: {API_VERSION}` and `kind: {KIND}`"
 
 
-def _read(data: dict[str, object], findings: Findings) -> DeschedulerPolicy:
+def _read(
+    data: dict[str, object], findings: Findings, plugins: Mapping[str, PluginSpec]
+) -> DeschedulerPolicy:
     """Read the document, taking out what is wrong so that the rest is looked at too."""
     while True:
         try:
             return DeschedulerPolicy.read(data)
         except ValidationError as error:
-            found = list(validation_findings(error, DeschedulerPolicy, data))
+            found = [
+                _beside_args(finding, data, plugins)
+                for finding in validation_findings(error, DeschedulerPolicy, data)
+            ]
         findings.refuse(finding for finding in found if not finding.unknown_key)
         findings.refuse_if_strict(finding for finding in found if finding.unknown_key)
         for finding in found:
             _take_out(data, finding.path)
+
+
+def _beside_args(
+    finding: Finding, data: Mapping[str, object], plugins: Mapping[str, PluginSpec]
+) -> Finding:
+    """Say of a plugin's argument that stands beside `args` where it belongs."""
+    match finding.path:
+        case ("profiles", int(), "pluginConfig", int(), str(key)) if finding.unknown_key:
+            entry = cast(Mapping[str, object], _value_at(data, finding.path[:-1]))
+            spec = {**plugins, EVICTOR: EVICTOR_SPEC}.get(str(entry.get("name")))
+            known = spec.arguments.model_fields.values() if spec else ()
+            if any(field.alias == key for field in known):
+                return replace(finding, hint="it belongs into args")
+    return finding
+
+
+def _value_at(data: object, path: Path) -> object:
+    for part in path:
+        data = cast(Mapping[str | int, object], data)[part]
+    return data
 
 
 def _take_out(data: dict[str, object], path: Path) -> None:

@@ -23,11 +23,13 @@ _MOST_VALUES = 100_000
 
 
 class UnreadableError(Exception):
-    """The text is no YAML; `line` says where, None if unknown. Retrying does not help."""
+    """The text is no YAML; `line` says where, None if unknown, and `hint` what may mend it.
+    Retrying does not help."""
 
-    def __init__(self, message: str, line: int | None = None) -> None:
-        """Keep the line beside the message."""
+    def __init__(self, message: str, line: int | None = None, hint: str = "") -> None:
+        """Keep line and hint beside the message."""
         self.line = line
+        self.hint = hint
         super().__init__(message)
 
 
@@ -94,13 +96,33 @@ def read_document(text: bytes | str) -> Document:
         raise UnreadableError(f"is not UTF-8: {error.reason}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        message = error.problem or error.context or "is not YAML"
-        raise UnreadableError(message, mark.line + 1 if mark else None) from None
+        message = error.problem or error.context or "no more is known"
+        line = mark.line + 1 if mark else None
+        raise UnreadableError(f"is not YAML: {message}", line, _hint(error)) from None
     except yaml.YAMLError as error:
         raise UnreadableError(str(error).partition("\n")[0]) from None
     except RecursionError:
         raise UnreadableError("is nested too deeply") from None
     return document
+
+
+def _hint(error: yaml.MarkedYAMLError) -> str:
+    """Say what mostly lies behind a mistake that PyYAML words as its scanner met it."""
+    problem, context = error.problem or "", error.context or ""
+    began = error.context_mark.line + 1 if error.context_mark else 0
+    if r"'\t'" in problem:
+        return "indent with spaces, not tabs"
+    if "cannot start any token" in problem:
+        return "text that begins so has to be in quotes"
+    if problem.startswith("mapping values"):
+        return "indent it like its neighbours; text with a colon has to be in quotes"
+    if context in ("while parsing a flow mapping", "while parsing a flow sequence"):
+        return f"the bracket of line {began} lacks its end, or a comma"
+    if context == "while parsing a flow node" and "<stream end>" in problem:
+        return "a bracket lacks its end"
+    if context == "while scanning a quoted scalar":
+        return f"the quote of line {began} lacks its end"
+    return "indent it like its neighbours" if context.startswith("while parsing a block ") else ""
 
 
 def _without_tabs(text: str) -> str:

@@ -71,6 +71,26 @@ def test_what_is_no_document_is_refused_with_its_line(
     assert refusal.value.line == line
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        pytest.param("a:\n\t- b", "indent with spaces, not tabs", id="tab"),
+        pytest.param("a: @b", "text that begins so has to be in quotes", id="sign"),
+        pytest.param("- a: b\n   c: d", "text with a colon has to be in quotes", id="too deep"),
+        pytest.param("a: {b: 1 c: 2}", "or a comma", id="comma"),
+        pytest.param("a: b: c", "text with a colon has to be in quotes", id="colon"),
+        pytest.param("a:\n  b: {c: [d]\n", "the bracket of line 2 lacks its end", id="bracket"),
+        pytest.param("a: [\n", "a bracket lacks its end", id="end"),
+        pytest.param("a: 1\nb: 'c\nd: e", "the quote of line 2 lacks its end", id="quote"),
+        pytest.param("a:\n  b: 1\n c: 2", "indent it like its neighbours", id="not deep enough"),
+    ],
+)
+def test_a_slip_is_refused_with_what_may_mend_it(text: str, hint: str) -> None:
+    with pytest.raises(UnreadableError, match="is not YAML: ") as refusal:
+        read_document(text)
+    assert hint in refusal.value.hint
+
+
 def test_aliases_cannot_fill_the_memory() -> None:
     text = "a0: &a0 [x]\n" + "".join(
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)

@@ -34,6 +34,5 @@ class Doubtful(NamedTuple):
     message: str
     hint: str = ""
 
-    @property
-    def problem(self) -> Problem:
-        return Problem(self.path, None, f"{self.message} [{self.kind}]", self.hint)
+    def problem_on(self, line: int | None) -> Problem:
+        return Problem(self.path, line, f"{self.message} [{self.kind}]", self.hint)

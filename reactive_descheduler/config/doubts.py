@@ -27,8 +27,8 @@ SPREADING = ("RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint")
 
 
 def doubt_problems(policy: LoadedPolicy) -> tuple[Problem, ...]:
-    """Return the same as problems, for those who tell people."""
-    return tuple(found.problem for found in doubts(policy))
+    """Return the same as problems with their lines, for those who tell people."""
+    return tuple(found.problem_on(policy.line(found.path)) for found in doubts(policy))
 
 
 def doubts(policy: LoadedPolicy) -> tuple[Doubtful, ...]:

@@ -12,6 +12,7 @@ from reactive_descheduler.api.errors import PolicyError, Problem
 
 from .args import Arguments, Duration, Int32, LabelSelector, Listed, Unsigned
 from .corrections import Correction, Corrections
+from .findings import close_match
 
 HIGHEST_THRESHOLD = 2_000_000_000
 """Priority of system-cluster-critical: the default threshold and the highest one allowed."""
@@ -256,13 +257,22 @@ _OLD_FLAGS = {
 }
 
 
+THRESHOLD_NAME = "DefaultEvictor.priorityThreshold.name"
+
+
 def resolve_priority_threshold(
-    arguments: DefaultEvictorArguments, classes: Mapping[str, int], *, source: str = "policy"
+    arguments: DefaultEvictorArguments,
+    classes: Mapping[str, int],
+    *,
+    source: str = "policy",
+    path: str = THRESHOLD_NAME,
+    line: int | None = None,
 ) -> int:
     """Return the priority from which on Pods are protected.
 
-    `classes` are the cluster's PriorityClasses: value by name. It can fail even where
-    SystemCriticalPods is off and the threshold is not used, as upstream's does.
+    `classes` are the cluster's PriorityClasses: value by name. `source`, `path` and `line` say
+    where the name stands. It can fail even where SystemCriticalPods is off and the threshold is not
+    used, as upstream's does.
 
     Raises:
         PolicyError: the named class is missing, or stands above 2000000000.
@@ -274,8 +284,10 @@ def resolve_priority_threshold(
         return HIGHEST_THRESHOLD
     if (value := classes.get(threshold.name)) is None:
         message = f"PriorityClass {threshold.name} does not exist"
+        hint = close_match(threshold.name, classes) or "create it, or give a value in its place"
     elif value > HIGHEST_THRESHOLD:
         message = f"{value} of PriorityClass {threshold.name} is above {HIGHEST_THRESHOLD}"
+        hint = "name one of a lower value"
     else:
         return value
-    raise PolicyError(source, [Problem("DefaultEvictor.priorityThreshold.name", None, message)])
+    raise PolicyError(source, [Problem(path, line, message, hint)])

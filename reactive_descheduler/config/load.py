@@ -21,6 +21,7 @@ from .findings import (
     validation_findings,
 )
 from .loaded import LoadedPolicy, PluginSpec, PolicyLimits
+from .places import places
 from .policy import (
     API_VERSION,
     KIND,
@@ -93,6 +94,7 @@ def load_policy(
         reactive=policy.reactive,
         corrections=corrections,
         warnings=tuple(_problems(document, findings.warnings)),
+        places=places(document),
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from .places import line_of
 
 if TYPE_CHECKING:
     from reactive_descheduler.api.errors import Problem
@@ -74,3 +77,9 @@ class LoadedPolicy:
     """In force; a flag goes before `reactive.corrections`."""
     warnings: tuple[Problem, ...]
     """What does not keep the file from being used, in the order of the file."""
+    places: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Lines of the file by path; a policy of the same settings is the same, wherever they stand."""
+
+    def line(self, path: str) -> int | None:
+        """Return the line of a path such as `profiles[0].PodLifeTime.states`; None if unknown."""
+        return line_of(path, self.places)

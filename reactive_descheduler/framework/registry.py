@@ -10,7 +10,11 @@ from typing import Protocol
 
 from reactive_descheduler.config.args import Arguments
 from reactive_descheduler.config.corrections import Corrections
-from reactive_descheduler.config.evictor import DefaultEvictorArguments, resolve_priority_threshold
+from reactive_descheduler.config.evictor import (
+    THRESHOLD_NAME,
+    DefaultEvictorArguments,
+    resolve_priority_threshold,
+)
 from reactive_descheduler.config.loaded import LoadedPolicy, LoadedProfile
 from reactive_descheduler.framework.filter import EvictorFilter
 from reactive_descheduler.framework.profile import Profile
@@ -62,8 +66,13 @@ class Registry:
         policy: LoadedPolicy,
         priority_classes: Mapping[str, int],
     ) -> Profile:
+        path = f"profiles[{index}].{THRESHOLD_NAME}"
         threshold = resolve_priority_threshold(
-            profile.evictor, priority_classes, source=policy.source
+            profile.evictor,
+            priority_classes,
+            source=policy.source,
+            path=path,
+            line=policy.line(path),
         )
         built: dict[str, Strategy] = {}
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from reactive_descheduler.api.errors import PolicyError
+from reactive_descheduler.config.corrections import ALL, Correction
 from reactive_descheduler.config.doubt_kinds import Doubt
 from reactive_descheduler.config.doubts import doubt_problems, doubts
 from reactive_descheduler.config.load import LoadedPolicy, load_policy
@@ -311,6 +312,51 @@ def test_every_kind_is_tested() -> None:
 def test_the_name_stands_in_the_message() -> None:
     (problem,) = doubt_problems(policy())
     assert problem.message == "there is none, so nothing is evicted [noProfile]"
+
+
+LINES = """apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+maxNoOfPodsToEvictTotal: 0
+profiles:
+- name: a
+  pluginConfig:
+  - name: HighNodeUtilization
+    args:
+      thresholds: {cpu: 20}
+  - name: PodLifeTime
+    args:
+      maxPodLifeTimeSeconds: 0
+  plugins:
+    deschedule: {enabled: [PodLifeTime]}
+    balance:
+      enabled:
+      - HighNodeUtilization
+      - RemoveDuplicates
+- name: b
+"""
+
+
+def test_a_warning_has_the_line_of_the_setting_or_of_where_the_plugin_is_enabled() -> None:
+    loaded = load_policy(LINES, source="policy", plugins=PLUGINS)
+    assert {(each.path, each.line) for each in doubt_problems(loaded)} == {
+        ("maxNoOfPodsToEvictTotal", 3),
+        ("profiles[1]", 19),
+        ("profiles[0].HighNodeUtilization", 17),
+        ("profiles[0].PodLifeTime.maxPodLifeTimeSeconds", 12),
+    }
+
+
+LENIENT = ALL - {Correction.STRICT_DOCUMENTS}
+
+
+def test_what_counts_of_a_key_written_twice_bears_no_harm_from_the_other() -> None:
+    text = LINES.replace(
+        "profiles:\n", "profiles: [{plugins: {balance: {enabled: [A, B]}}}, {}, {}]\nprofiles:\n", 1
+    )
+    loaded = load_policy(text, source="policy", plugins=PLUGINS, corrections=LENIENT)
+    assert loaded.line("maxNoOfPodsToEvictTotal") == 3
+    assert loaded.line("profiles[0].PodLifeTime") == 15
+    assert loaded.line("nowhere.at[0].all") == 1
 
 
 def test_what_is_silenced_is_told_no_more() -> None:

@@ -73,6 +73,9 @@ def test_a_priority_class_by_name_is_needed_and_must_be_there() -> None:
     assert not needs_priority_classes(policy(profile("a", TAINTS)))
     with pytest.raises(PolicyError, match="PriorityClass high does not exist"):
         in_tree_registry().profiles(found, priority_classes={"low": 1})
+    with pytest.raises(PolicyError, match=r"did you mean high1\?") as refusal:
+        in_tree_registry().profiles(found, priority_classes={"high1": 1})
+    assert refusal.value.problems[0].path == "profiles[0].DefaultEvictor.priorityThreshold.name"
     with pytest.raises(PolicyError, match="above"):
         in_tree_registry().profiles(found, priority_classes={"high": 2_000_000_001})
 

@@ -77,7 +77,7 @@ def describe_wake(wake: Wake) -> str:
     groups: dict[str, list[str]] = {}
     for action in wake.action:
         groups.setdefault(_subject(action, wake.ref), []).append(HAPPENINGS[action])
-    told = " or ".join(f"{subject} {_either(what)}" for subject, what in groups.items())
+    told = ", or ".join(f"{subject} {_either(what)}" for subject, what in groups.items())
     return f"{told}, and could take the Pod then" if wake.shape is not None else told
 
 
@@ -116,4 +116,7 @@ def _word(action: Action) -> str:
 
 def _either(parts: list[str]) -> str:
     parts = list(dict.fromkeys(parts))
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+    if len(parts) == 1:
+        return parts[0]
+    last = ", or" if any(" or " in part for part in parts) else " or"
+    return f"{', '.join(parts[:-1])}{last} {parts[-1]}"

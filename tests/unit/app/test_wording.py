@@ -45,7 +45,7 @@ def test_every_action_has_words(action: Action) -> None:
         ),
         pytest.param(
             On(Action.NODE_ADDED | Action.POD_GONE, None, SHAPE),
-            "any node is added or any Pod finishes or is deleted, and could take the Pod then",
+            "any node is added, or any Pod finishes or is deleted, and could take the Pod then",
             id="room",
         ),
     ],

@@ -18,7 +18,7 @@ from reactive_descheduler.app.streams import Streams
 from reactive_descheduler.cache.list_watch import ListerWatcher
 from reactive_descheduler.client.kube import KubeConnection
 from reactive_descheduler.client.priority_classes import read_priority_classes
-from reactive_descheduler.config.doubts import doubt_problems
+from reactive_descheduler.config.doubts import all_warnings
 from reactive_descheduler.config.loaded import LoadedPolicy
 from reactive_descheduler.kit.clock import Clock
 from reactive_descheduler.observability.logs import get_logger
@@ -110,7 +110,7 @@ class PolicyReload:
 
 def warn(policy: LoadedPolicy) -> None:
     """Log everything that is odd about a policy."""
-    for problem in (*policy.warnings, *doubt_problems(policy)):
+    for problem in all_warnings(policy):
         log.warning("Warning about the policy", **_told(problem))
 
 

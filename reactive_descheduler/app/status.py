@@ -14,6 +14,7 @@ from reactive_descheduler.app.measuring import Measuring
 from reactive_descheduler.app.policy_file import Reloads
 from reactive_descheduler.app.streams import Streams
 from reactive_descheduler.app.wording import describe_wake
+from reactive_descheduler.config.doubts import all_warnings
 from reactive_descheduler.observability.metrics import Metrics
 
 RECENT = 50
@@ -104,7 +105,7 @@ class Status:
                 "source": core.policy.source,
                 "profiles": [profile.name for profile in core.profiles],
                 "corrections": sorted(core.policy.corrections),
-                "warnings": [problem._asdict() for problem in core.policy.warnings],
+                "warnings": [problem._asdict() for problem in all_warnings(core.policy)],
                 "file": None if self._reloads is None else _fields(self._reloads()),
             },
             "streams": self._of_streams(),

@@ -18,6 +18,8 @@ from reactive_descheduler.cli.options import (
 from reactive_descheduler.cli.output import print_json, print_table, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reactive_descheduler.api.errors import Problem
     from reactive_descheduler.config.corrections import Corrections
     from reactive_descheduler.config.loaded import LoadedPolicy
@@ -80,16 +82,16 @@ def _the_one(argument: str | None, option: str | None) -> str:
     return name
 
 
-def _problems(problems: list[Problem] | tuple[Problem, ...]) -> list[dict[str, object]]:
+def _problems(problems: Iterable[Problem]) -> list[dict[str, object]]:
     return [problem._asdict() for problem in problems]
 
 
 def _valid(policy: LoadedPolicy) -> dict[str, object]:
-    from reactive_descheduler.config.doubts import doubt_problems
+    from reactive_descheduler.config.doubts import all_warnings
 
     return {
         "valid": True,
-        "warnings": _problems([*policy.warnings, *doubt_problems(policy)]),
+        "warnings": _problems(all_warnings(policy)),
         "corrections": sorted(policy.corrections),
         "profiles": [
             {
@@ -104,9 +106,9 @@ def _valid(policy: LoadedPolicy) -> dict[str, object]:
 
 def _tell(policy: LoadedPolicy) -> None:
     from reactive_descheduler.config.corrections import Correction
-    from reactive_descheduler.config.doubts import doubt_problems
+    from reactive_descheduler.config.doubts import all_warnings
 
-    for problem in (*policy.warnings, *doubt_problems(policy)):
+    for problem in all_warnings(policy):
         warn(problem.told(policy.source))
     click.echo(f"{policy.source}: valid")
     for profile in policy.profiles:

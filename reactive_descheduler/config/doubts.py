@@ -26,6 +26,11 @@ LIFE = "PodLifeTime"
 SPREADING = ("RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint")
 
 
+def all_warnings(policy: LoadedPolicy) -> tuple[Problem, ...]:
+    """Return what reading found and took all the same, and then every doubt."""
+    return (*policy.warnings, *doubt_problems(policy))
+
+
 def doubt_problems(policy: LoadedPolicy) -> tuple[Problem, ...]:
     """Return the same as problems with their lines, for those who tell people."""
     return tuple(found.problem_on(policy.line(found.path)) for found in doubts(policy))

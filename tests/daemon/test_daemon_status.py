@@ -168,6 +168,14 @@ async def test_it_shows_which_corrections_are_in_force() -> None:
         assert shown(running)["policy"]["corrections"] == ["booking", "missingPluginConfig"]
 
 
+async def test_it_shows_what_is_doubtful_about_the_policy() -> None:
+    async with world(TAINTS + AT_ONCE + "maxNoOfPodsToEvictTotal: 0\n") as running:
+        await running.live()
+        (warning,) = shown(running)["policy"]["warnings"]
+    assert warning["path"] == "maxNoOfPodsToEvictTotal"
+    assert "[limitZero]" in warning["message"]
+
+
 async def test_names_are_spelt_in_one_way_and_times_can_be_understood() -> None:
     async with world() as running:
         await running.live()

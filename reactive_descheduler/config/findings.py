@@ -72,6 +72,10 @@ def _text_hint(details: ErrorDetails, text: str) -> str:
     kind = details["type"]
     if kind == "literal_error":
         return close_match(text, re.findall("'([^']*)'", details["ctx"]["expected"]))
+    if kind == "tuple_type":
+        return f"write [{text}]" if re.fullmatch(r"[\w.-]+", text) else ""
+    if kind in ("int_type", "float_type") and re.fullmatch(r"\d+(\.\d+)? ?%", text):
+        return "a bare number, without %"
     pattern = _UNQUOTED.get(kind)
     return "without quotes" if pattern and re.fullmatch(pattern, text) else ""
 

@@ -165,7 +165,7 @@ def build_core(
         reporter.ended(ended)
         if ended.success:
             # While it went on it counted besides the window; from now on it counts in it.
-            gates.limits.take(ended.candidate, clock.now())
+            gates.limits.count(ended.candidate, clock.now())
 
     gates.background.ended = on_ended
     worker = EvictionWorker(

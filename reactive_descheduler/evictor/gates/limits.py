@@ -114,6 +114,8 @@ class LimitsGate(OpenGate):
         self._window = window
         self._permits: deque[_Permit] = deque()
         self._counts: Counter[tuple[str, ...]] = Counter()
+        self._begun: _Permit | None = None
+        """Taken for a request that is not sent yet."""
 
     def reconfigure(self, limits: Limits, *, window: timedelta) -> None:
         """Let other limits hold from now on, for what was counted so far too."""
@@ -122,27 +124,42 @@ class LimitsGate(OpenGate):
 
     def check(self, candidate: Candidate, now: datetime, /) -> Held | Rejection | None:
         self._expire(now)
-        for scope in _scopes(self._limits, candidate.pod):
-            if scope.limit is None:
-                continue
-            if self._counts[scope.key] + self._in_background(scope.key) + 1 > scope.limit:
-                window = f"{self._window.total_seconds():g} s"
-                reason = f"{scope.reached} ({scope.limit} in {window})"
-                freed = On(Action.LIMIT_FREED, None)
-                wakes = (At(self._frees_at(scope.key, now)), freed)
-                if scope.stop is Stop.NO:  # Pods of others may go
-                    return blocked(self.NAME, reason, wakes, candidate)
-                return Held(self.NAME, reason, wakes)
-        return None
+        reached = [each for each in _scopes(self._limits, candidate.pod) if self._is_reached(each)]
+        if not reached:
+            return None
+        # What lets Pods of others go comes first: it is no news when the rest is free again.
+        scope = next((each for each in reached if each.stop is Stop.NO), reached[0])
+        window = f"{self._window.total_seconds():g} s"
+        reason = f"{scope.reached} ({scope.limit} in {window})"
+        wakes = (At(self._frees_at(scope.key, now)), On(Action.LIMIT_FREED, None))
+        if scope.stop is Stop.NO:
+            return blocked(self.NAME, reason, wakes, candidate)
+        return Held(self.NAME, reason, wakes)
 
-    def take(self, candidate: Candidate, now: datetime, /) -> None:
-        pod = candidate.pod
+    def _is_reached(self, scope: _Scope) -> bool:
+        if scope.limit is None:
+            return False
+        # Right before its request, when its key is evaluated once more, a candidate has its permit:
+        # that the others are answered as they were before, it does not count yet.
+        begun = self._begun is not None and scope.key in self._begun.keys
+        return self._counts[scope.key] - begun + self._in_background(scope.key) + 1 > scope.limit
+
+    def count(self, candidate: Candidate, now: datetime) -> None:
+        """Count an eviction as of now."""
         # Scopes without a limit count too: a reload of the policy may set one.
-        keys = tuple(scope.key for scope in _scopes(self._limits, pod))
-        self._permits.append(_Permit(pod.uid, now, keys))
+        keys = tuple(scope.key for scope in _scopes(self._limits, candidate.pod))
+        self._permits.append(_Permit(candidate.pod.uid, now, keys))
         self._counts.update(keys)
 
+    def take(self, candidate: Candidate, now: datetime, /) -> None:
+        self.count(candidate, now)
+        self._begun = self._permits[-1]
+
+    def sent(self, candidate: Candidate, now: datetime, /) -> None:
+        self._begun = None
+
     def give_back(self, candidate: Candidate, now: datetime, /) -> None:
+        self._begun = None
         for permit in reversed(self._permits):
             if permit.uid == candidate.pod.uid:
                 self._permits.remove(permit)

@@ -109,6 +109,11 @@ def limits_gate(**limits: int) -> LimitsGate:
     return LimitsGate(Limits(**limits), window=timedelta(minutes=5))
 
 
+def send(gate: LimitsGate, of: Candidate, at: datetime) -> None:
+    gate.take(of, at)
+    gate.sent(of, at)
+
+
 def deployment_pod(name: str, template_hash: str, **fields: str) -> Candidate:
     labels = {"app": "web", "pod-template-hash": template_hash}
     owners = [owner(f"web-{template_hash}")]
@@ -148,7 +153,7 @@ def test_a_key_of_many_turns_to_others_where_these_may_go(
 ) -> None:
     gate = limits_gate(**{scope: 1})
     first, second = SHARING[scope]
-    gate.take(first, NOW)
+    send(gate, first, NOW)
 
     assert isinstance(gate.check(second._replace(key=Key(0, "S", ("unit",))), NOW), kind)
 
@@ -158,7 +163,7 @@ def test_a_limit_holds_what_shares_it_until_the_window_has_passed(scope: str) ->
     gate = limits_gate(**{scope: 1})
     first, second = SHARING[scope]
     assert gate.check(first, NOW) is None
-    gate.take(first, NOW)
+    send(gate, first, NOW)
     held = gate.check(second, later(10))
 
     assert times(held) == [later(300)]
@@ -170,7 +175,7 @@ def test_a_limit_holds_what_shares_it_until_the_window_has_passed(scope: str) ->
 def test_a_limit_does_not_hold_what_it_does_not_count(scope: str) -> None:
     gate = limits_gate(**{scope: 1})
     first, second = APART[scope]
-    gate.take(first, NOW)
+    send(gate, first, NOW)
 
     assert gate.check(second, NOW) is None
 
@@ -178,9 +183,9 @@ def test_a_limit_does_not_hold_what_it_does_not_count(scope: str) -> None:
 def test_the_window_slides() -> None:
     gate = limits_gate(total=2)
     for second in (0, 100):
-        gate.take(candidate(pod(f"p{second}")), later(second))
+        send(gate, candidate(pod(f"p{second}")), later(second))
     assert times(gate.check(candidate(), later(200))) == [later(300)]
-    gate.take(candidate(pod("p300")), later(300))
+    send(gate, candidate(pod("p300")), later(300))
 
     assert times(gate.check(candidate(), later(350))) == [later(400)]
 
@@ -196,7 +201,7 @@ COUNTS = {Answer.EVICTED, Answer.DRY_RUN, Answer.UNKNOWN, Answer.SERVER_ERROR}
 @pytest.mark.parametrize("answer", sorted(ALL))
 def test_what_was_or_may_have_been_granted_counts_and_a_refusal_gives_back(answer: Answer) -> None:
     gate = limits_gate(total=1)
-    gate.take(candidate(), NOW)
+    send(gate, candidate(), NOW)
     other = candidate(pod("other"))
     held = gate.check(other, NOW)
     assert held is not None
@@ -216,10 +221,30 @@ def test_what_was_or_may_have_been_granted_counts_and_a_refusal_gives_back(answe
 
 def test_a_request_that_never_left_does_not_count() -> None:
     gate = limits_gate(total=1)
-    gate.take(candidate(), NOW)
+    send(gate, candidate(), NOW)
     gate.on_outcome(outcome(Answer.SERVER_ERROR, status=None), NOW)
 
     assert gate.check(candidate(), NOW) is None
+
+
+def test_a_permit_does_not_count_against_others_while_its_key_is_evaluated_once_more() -> None:
+    gate = limits_gate(total=2, per_namespace=1)
+    key = Key(0, "S", ("unit",))
+    first, second = (candidate(pod(name), key=key) for name in ("a", "b"))
+    gate.take(first, NOW)
+    before = gate.check(second, NOW)
+    gate.sent(first, NOW)
+
+    assert before is None
+    assert isinstance(gate.check(second, NOW), Rejection)
+
+
+def test_what_lets_a_key_turn_to_others_goes_before_what_holds_them_too() -> None:
+    gate = limits_gate(total=1, per_namespace=1)
+    send(gate, candidate(pod("a")), NOW)
+    other = candidate(pod("b"), key=Key(0, "S", ("unit",)))
+
+    assert isinstance(gate.check(other, NOW), Rejection)
 
 
 def test_a_permit_is_given_back_where_nothing_was_sent() -> None:
@@ -489,7 +514,7 @@ def test_where_nobody_looks_at_the_clocks_time_may_pass() -> None:
 def test_after_a_jump_what_was_noted_lasts_as_long_as_before(jump: float) -> None:
     by = timedelta(seconds=jump)
     limits, retry, permission = limits_gate(total=1), RetryGate(), PermissionGate()
-    limits.take(candidate(), NOW)
+    send(limits, candidate(), NOW)
     retry.on_outcome(outcome(Answer.SERVER_ERROR), NOW)
     permission.on_outcome(outcome(Answer.FORBIDDEN), NOW)
     for gate in (limits, retry, permission):

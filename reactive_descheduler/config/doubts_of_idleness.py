@@ -25,6 +25,7 @@ def idle(policy: LoadedPolicy) -> Iterator[Doubtful]:
     for path, plugin in all_plugins(policy):
         for found, message, hint in (
             *_no_taint(plugin, policy),
+            *_not_a_taint(plugin),
             *_no_affinity(plugin),
             *_no_threshold(plugin),
             *_no_usage(plugin, policy),
@@ -50,6 +51,19 @@ def _no_taint(plugin: LoadedPlugin, policy: LoadedPolicy) -> _Idle:
                 "the nodes with these taints are left to who drains them, so it evicts nothing"
             )
             yield "includedTaints", message, "take them out of reactive.drainers.taints"
+
+
+def _not_a_taint(plugin: LoadedPlugin) -> _Idle:
+    """Neither keys nor values of taints have a colon."""
+    for argument_name, field in (
+        ("excludedTaints", "excluded_taints"),
+        ("includedTaints", "included_taints"),
+    ):
+        entries = argument(plugin.arguments, field)
+        for each in entries if isinstance(entries, tuple) else ():
+            if ":" in each:
+                message = f"{each!r} is the key or the key=value of no taint, so it does nothing"
+                yield argument_name, message, f"leave out the effect: {each.partition(':')[0]}"
 
 
 def _no_affinity(plugin: LoadedPlugin) -> _Idle:

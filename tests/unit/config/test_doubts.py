@@ -112,6 +112,10 @@ CASES: dict[str, tuple[LoadedPolicy, list[tuple[Doubt, str]]]] = {
         policy(profile({TAINTS: {"includedTaints": []}})),
         [(Doubt.DOES_NOTHING, f"profiles[0].{TAINTS}.includedTaints")],
     ),
+    "a taint with its effect": (
+        policy(profile({TAINTS: {"excludedTaints": ["gpu", "a=b:NoSchedule"]}})),
+        [(Doubt.DOES_NOTHING, f"profiles[0].{TAINTS}.excludedTaints")],
+    ),
     "no such affinity": (
         policy(profile({"RemovePodsViolatingNodeAffinity": {"nodeAffinityType": ["required"]}})),
         [(Doubt.DOES_NOTHING, "profiles[0].RemovePodsViolatingNodeAffinity.nodeAffinityType")],

@@ -7,7 +7,13 @@ from typing import TypeVar, cast
 
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, PodTemplate
-from reactive_descheduler.api.scheduling.spread import DomainCounts, Spread, is_counted, shifted
+from reactive_descheduler.api.scheduling.spread import (
+    DomainCounts,
+    DomainShape,
+    Spread,
+    is_counted,
+    shifted,
+)
 from reactive_descheduler.api.surroundings import (
     Namespace,
     PersistentVolume,
@@ -162,9 +168,19 @@ class Lister:
     def active_pods_on(self, node_name: str) -> int:
         return self._store.requests.pods(node_name) - len(self.gone_on(node_name))
 
-    def promised(self) -> Collection[Pod]:
-        """Return the Pods to which room is promised, each on the node where."""
-        return self._promised.all()
+    def has_promises(self) -> bool:
+        """Say whether room is promised to anybody."""
+        return len(self._promised) > 0
+
+    def promised_with_affinity(self) -> Collection[Pod]:
+        """Return the Pods to which room is promised, each on the node where: of those that have to
+        be near others."""
+        return self._promised.with_affinity()
+
+    def nodes_in(self, shape: DomainShape, value: str) -> Sequence[str]:
+        """Return the names of the nodes in a topology domain. Worked out anew only after a node's
+        labels or taints have moved."""
+        return self._store.topology.domains(shape, self._store.nodes()).nodes.get(value, ())
 
     def promised_requests_on(self, node_name: str) -> Mapping[str, int]:
         """Return what those with a promise on a node request in all, in nanos."""

@@ -18,6 +18,7 @@ class PromisedPods:
         self._pods: dict[str, Pod] = {}
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._kins: dict[str, dict[Kin, dict[str, Pod]]] = {}
+        self._with_affinity: dict[str, Pod] = {}
         self._apart = ApartIndex()
         self._room = NodeRequests()
         self._moves = 0
@@ -38,6 +39,8 @@ class PromisedPods:
         of_namespace = self._kins.setdefault(pod.namespace, {})
         of_namespace.setdefault(kin(pod), {})[pod.uid] = there
         self._apart.update(None, there)
+        if pod.template.pod_affinity:
+            self._with_affinity[pod.uid] = there
 
     def end(self, uid: str) -> Pod | None:
         """End a promise; return the Pod as it would have stood there."""
@@ -45,6 +48,7 @@ class PromisedPods:
         if pod is None:
             return None
         self._moves += 1
+        self._with_affinity.pop(uid, None)
         self._apart.update(pod, None)
         self._leave_kin(pod)
         self._room.update(pod, None)
@@ -59,6 +63,10 @@ class PromisedPods:
 
     def all(self) -> Collection[Pod]:
         return self._pods.values()
+
+    def with_affinity(self) -> Collection[Pod]:
+        """Return those that have to be near others."""
+        return self._with_affinity.values()
 
     def kins(self, namespace: str) -> Collection[Kin]:
         return self._kins.get(namespace, {}).keys()
@@ -107,6 +115,9 @@ class PromisedOver(PromisedPods):
 
     def all(self) -> Collection[Pod]:
         return [*super().all(), *self._below.all()]
+
+    def with_affinity(self) -> Collection[Pod]:
+        return [*super().with_affinity(), *self._below.with_affinity()]
 
     def kins(self, namespace: str) -> Collection[Kin]:
         return dict.fromkeys((*super().kins(namespace), *self._below.kins(namespace)))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from reactive_descheduler.api.pod import Kin, Pod, kin
 from reactive_descheduler.api.scheduling.anti_affinity import kept_closed
 from reactive_descheduler.api.scheduling.fit import FitRules
 from reactive_descheduler.api.scheduling.pod_affinity import NOT_ALONE, Alone, aloneness, needed_by
-from reactive_descheduler.api.scheduling.spread import Remainder, Spread, remainders
+from reactive_descheduler.api.scheduling.spread import (
+    DomainShape,
+    Inclusion,
+    Remainder,
+    Spread,
+    remainders,
+)
 from reactive_descheduler.cache.lister import Lister
+
+_ALL_NODES = Inclusion()
 
 
 class Likeness(NamedTuple):
@@ -75,8 +82,4 @@ def _without_own_node(constraint: Spread, left: Remainder, lister: Lister) -> Re
 
 def _is_shared(key: str, value: str, lister: Lister) -> bool:
     """Say whether several nodes are in a topology domain."""
-
-    def sizes() -> Mapping[str, int]:
-        return Counter(node.labels[key] for node in lister.nodes() if key in node.labels)
-
-    return lister.once(("nodes by label", key), sizes)[value] > 1
+    return len(lister.nodes_in(DomainShape(key, (key,), _ALL_NODES), value)) > 1

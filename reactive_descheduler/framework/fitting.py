@@ -215,7 +215,7 @@ class Fitting:
             yield On(Action.NODE_TAINTS, None)
         if near or apart or spread:
             yield On(_TOPOLOGY, None)
-            if lister.promised():
+            if lister.has_promises():
                 yield On(Action.REPLACED, None)
         if rules.volumes:
             for name in template.claims:

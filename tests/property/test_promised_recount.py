@@ -18,13 +18,17 @@ NODES = ("n1", "n2")
 NAMESPACES = ("x", "y")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TERM = {"topologyKey": "zone", "labelSelector": {}, "namespaces": ["y"]}
+_AFFINITY = {
+    2: {"podAntiAffinity": {_REQUIRED: [_TERM]}},
+    3: {"podAffinity": {_REQUIRED: [_TERM]}},
+}
 PODS = [
     pod_view(
         make_pod(
             f"p{number}",
             namespace=namespace,
             requests={"cpu": cpu} if cpu else {},
-            affinity={"podAntiAffinity": {_REQUIRED: [_TERM]}} if number == 2 else {},
+            affinity=_AFFINITY.get(number, {}),
         )
     )
     for namespace in NAMESPACES
@@ -56,6 +60,8 @@ def hold(promised: PromisedPods, plain: dict[str, Pod]) -> None:
     pods = list(plain.values())
     assert len(promised) == len(pods)
     assert by_uid(promised.all()) == plain
+    near = [pod for pod in pods if pod.template.pod_affinity]
+    assert by_uid(promised.with_affinity()) == by_uid(near)
     assert {pod.uid for pod in PODS if pod.uid in promised} == plain.keys()
     for node in NODES:
         there = [pod for pod in pods if pod.node_name == node]

@@ -34,8 +34,9 @@ class Occupancy(SpreadOccupancy, Protocol):
 
     def active_pods_on(self, node_name: str, /) -> int: ...
 
-    def promised(self) -> Collection[Pod]:
-        """Return the Pods to which room is promised, each on the node where."""
+    def promised_with_affinity(self) -> Collection[Pod]:
+        """Return the Pods to which room is promised, each on the node where: of those that have to
+        be near others."""
 
     def promised_on(self, node_name: str, /) -> Sequence[Pod]: ...
 

@@ -58,20 +58,19 @@ def pod_affinity_misfit(pod: Pod, node: Node, occupancy: Occupancy) -> str | Non
 
 def needed_by(pod: Pod, occupancy: Occupancy) -> Pod | None:
     """Return who is promised room in a domain where nobody but this Pod is whom it must be near."""
-    if not occupancy.promised():
+    if not occupancy.promised_with_affinity():
         return None
     return occupancy.once("needed", lambda: _needed(occupancy)).get(pod.uid)
 
 
 def _needed(occupancy: Occupancy) -> Mapping[str, Pod]:
     found: dict[str, Pod] = {}
-    for coming in occupancy.promised():
-        if coming.template.pod_affinity:
-            near = _near(coming, occupancy)
-            for domain in _domains(occupancy.node(coming.node_name), near.keys):
-                there = near.there.get(domain, ())
-                if len(there) == 1:
-                    found[there[0]] = coming
+    for coming in occupancy.promised_with_affinity():
+        near = _near(coming, occupancy)
+        for domain in _domains(occupancy.node(coming.node_name), near.keys):
+            there = near.there.get(domain, ())
+            if len(there) == 1:
+                found[there[0]] = coming
     return found
 
 

@@ -38,6 +38,7 @@ from tests.unit.corrections.one_pass import (
     ZONES,
     asked,
     kept_away,
+    kept_near,
     policy,
 )
 
@@ -448,6 +449,39 @@ PAIRS = (
         first_alone=["from-tainted", "a"],
         second_alone=["from-tainted", "a"],
         both=["from-tainted"],
+    ),
+    Pair(
+        Correction.NODE_FIT_POD_AFFINITY,
+        Correction.NODE_FIT_ANTI_AFFINITY,
+        NODE_FIT,
+        [
+            TAINTED,
+            OTHER,
+            make_node("n3"),
+            make_pod("a", node="n1", labels={"app": "web"}, affinity=kept_near("db")),
+            make_pod("db", node="n2", labels={"app": "db"}),
+            make_pod("loner", node="n2", affinity=kept_away("web")),
+        ],
+        neither=["a"],
+        first_alone=["a"],
+        second_alone=["a"],
+        both=[],
+    ),
+    Pair(
+        Correction.NODE_FIT_POD_AFFINITY,
+        Correction.BOOKING,
+        NODE_FIT,
+        [
+            TAINTED,
+            make_node("n2", labels={"zone": "b"}),
+            make_node("n3", labels={"zone": "b"}, taints=[taint("gone")]),
+            make_pod("a", node="n1", affinity=kept_near("db", topologyKey="zone")),
+            make_pod("db", node="n3", labels={"app": "db"}),
+        ],
+        neither=["a", "db"],
+        first_alone=["a", "db"],
+        second_alone=["a", "db"],
+        both=["a"],
     ),
 )
 WHO_GOES_ONCE = frozenset({Correction.ONE_OFFER_PER_PASS})

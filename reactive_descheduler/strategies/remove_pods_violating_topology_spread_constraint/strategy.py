@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import starmap
+from itertools import chain, starmap
 from typing import ClassVar
 
 from reactive_descheduler.api.changes import Action, Change, Key
@@ -110,7 +110,15 @@ class RemovePodsViolatingTopologySpreadConstraint:
         if scope is not Scope.CONSTRAINT:
             return self.keys_of(lister)
         if isinstance(old, Node) or isinstance(new, Node):
-            return starmap(self._key, groups.reading(_reads(old, new)))
+            # A constraint is looked at only if somebody carries it who may go: that may hang on the
+            # node that one stands on, be it in no domain.
+            standing = lister.pods_on(change.object.name) if _cycle_differs(old, new) else ()
+            own = dict.fromkeys(
+                (pod.namespace, group.name)
+                for pod in standing
+                if (group := groups.of_template(pod.namespace, pod.template)) is not None
+            )
+            return starmap(self._key, chain(own, groups.reading(_reads(old, new))))
         templates = [
             side.template for side in (old, new) if isinstance(side, Pod) and side.node_name
         ]
@@ -175,6 +183,13 @@ class RemovePodsViolatingTopologySpreadConstraint:
             return survey
         listed = yield from survey.evictable(group.templates)
         return replace(survey, listed=listed)
+
+
+def _cycle_differs(old: object, new: object) -> bool:
+    """Say whether a change of a node may take it in or out of the cycle."""
+    if not isinstance(old, Node) or not isinstance(new, Node):
+        return True
+    return (old.labels, old.ready, old.opaque) != (new.labels, new.ready, new.opaque)
 
 
 def _reads(old: object, new: object) -> Callable[[DomainShape], bool]:

@@ -616,6 +616,13 @@ def test_who_is_looked_at_after_a_change(
     assert found == {("default", unit) for unit in units}
 
 
+def test_a_node_that_is_in_no_domain_matters_to_those_who_stand_on_it() -> None:
+    store = [*sizes(2, 1), OTHER_GROUP, make_pod("c", node="c1", spread=[rule()])]
+    lister = cluster(*store, make_node("c1"))
+    found = units_hit(build(NAME, {}), changed(None, make_node("c1")), lister)
+    assert found == {("default", "app=web")}
+
+
 def _name(manifest: Manifest) -> tuple[object, object]:
     metadata = manifest["metadata"]
     assert isinstance(metadata, dict)

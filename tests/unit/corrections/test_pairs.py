@@ -460,7 +460,7 @@ PAIRS = (
             make_node("n3"),
             make_pod("a", node="n1", labels={"app": "web"}, affinity=kept_near("db")),
             make_pod("db", node="n2", labels={"app": "db"}),
-            make_pod("loner", node="n2", affinity=kept_away("web")),
+            make_pod("alone", node="n2", affinity=kept_away("web")),
         ],
         neither=["a"],
         first_alone=["a"],

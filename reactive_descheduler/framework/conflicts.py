@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod, PodTemplate, kin
-from reactive_descheduler.api.scheduling.pod_terms import chooses
+from reactive_descheduler.api.scheduling.pod_terms import chooses, labels_in
 from reactive_descheduler.api.selectors import SelectorError, check_selector, matches
 from reactive_descheduler.api.terms import PodAffinityTerm
 from reactive_descheduler.cache.joined import reached
@@ -76,6 +76,7 @@ class Conflicts:
         self._counts = counts
         self._corrected = corrected
         self._terminating = terminating
+        self._labels_of = labels_in(lister, doubtful=False)
         self._places: dict[str, Places] = {}
         self._rules: dict[Hashable, Sequence[Rule]] = {}
         self._held: dict[Kin, Sequence[Rule]] = {}
@@ -367,10 +368,6 @@ class Conflicts:
         if not self._corrected:
             return matches(rule.term.label_selector, other.template.labels)
         return chooses(rule.term, rule.owner, other, self._labels_of)
-
-    def _labels_of(self, name: str) -> Mapping[str, str] | None:
-        namespace = self._lister.namespace(name)
-        return None if namespace is None or namespace.opaque else namespace.labels
 
 
 def _drop(crowds: Mapping[Place, Crowd], place: Place | None, itself: str, pod: Pod) -> None:

@@ -19,10 +19,9 @@ from reactive_descheduler.api.scheduling.pod_terms import (
     chooses,
     kins_at,
     labels_in,
-    looks_into,
-    namespaces_at,
     namespaces_of,
     own_domains,
+    unreadable_at,
     without_labels,
 )
 from reactive_descheduler.api.selectors import SelectorError, matches
@@ -114,13 +113,9 @@ def _no_place_known(other: Pod) -> str:
 def _may_be_in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:
     """Yield a topology key and a Pod that cannot be read for each term of theirs that may mean
     it. What such a Pod itself keeps away is anybody's guess, and left to its own node."""
-    labels_of = labels_in(occupancy, doubtful=True)
     for term in of.template.anti_affinity:
-        for name in namespaces_at((term,), of.namespace, occupancy):
-            if looks_into(term, of.namespace, name, labels_of) or looks_into(
-                term, of.namespace, name, without_labels
-            ):
-                yield from ((term.topology_key, pod) for pod in occupancy.unreadable(name))
+        pods = unreadable_at((term,), of.namespace, occupancy)
+        yield from ((term.topology_key, pod) for pod in pods)
 
 
 def _in_the_way(of: Kin, occupancy: Occupancy) -> Iterator[tuple[str, Pod]]:

@@ -10,7 +10,7 @@ come and may go anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from reactive_descheduler.api.node import Node
@@ -19,11 +19,11 @@ from reactive_descheduler.api.scheduling.occupancy import Occupancy
 from reactive_descheduler.api.scheduling.pod_terms import (
     LabelsOf,
     chooses,
+    domains_of,
     kins_at,
     labels_in,
-    looks_into,
-    namespaces_at,
     own_domains,
+    unreadable_at,
     without_labels,
 )
 from reactive_descheduler.api.selectors import SelectorError, check_selector
@@ -67,7 +67,7 @@ def _needed(occupancy: Occupancy) -> Mapping[str, Pod]:
     found: dict[str, Pod] = {}
     for coming in occupancy.promised_with_affinity():
         near = _near(coming, occupancy)
-        for domain in _domains(occupancy.node(coming.node_name), near.keys):
+        for domain in domains_of(occupancy.node(coming.node_name), near.keys):
             there = near.there.get(domain, ())
             if len(there) == 1:
                 found[there[0]] = coming
@@ -130,7 +130,7 @@ def _looked_up(of: Kin, occupancy: Occupancy) -> _Near:
             keys, {}, (), may_be_first=False, flaw=f"the Pod affinity is malformed: {flaw}"
         )
     there: dict[tuple[str, str], tuple[str, ...]] = {}
-    others = _with(_unreadable(of, occupancy), ())
+    others = _with(unreadable_at(terms, of.namespace, occupancy), ())
     surely, perhaps = (labels_in(occupancy, doubtful=each) for each in (False, True))
     # All terms have to choose a Pod, so it is enough to look where the first does.
     for other in dict.fromkeys(kins_at(terms[:1], of.namespace, occupancy)):
@@ -140,7 +140,7 @@ def _looked_up(of: Kin, occupancy: Occupancy) -> _Near:
         is_chosen = _all_choose(of, other, surely)
         for pod in occupancy.placed_pods(other):
             node = occupancy.node(pod.node_name)
-            domains = _domains(node, keys)
+            domains = domains_of(node, keys)
             if domains or node is None or node.opaque:
                 others = _with((pod,), others)
             if is_chosen and _stays(pod, occupancy):
@@ -167,26 +167,8 @@ def _all_choose(of: Kin, other: Kin, labels_of: LabelsOf) -> bool:
     )
 
 
-def _unreadable(of: Kin, occupancy: Occupancy) -> Iterator[Pod]:
-    """Yield the Pods that cannot be read where all the terms may look."""
-    terms, labels_of = of.template.pod_affinity, labels_in(occupancy, doubtful=True)
-    for name in namespaces_at(terms[:1], of.namespace, occupancy):
-        if all(
-            looks_into(term, of.namespace, name, labels_of)
-            or looks_into(term, of.namespace, name, without_labels)
-            for term in terms
-        ):
-            yield from occupancy.unreadable(name)
-
-
 def _stays(pod: Pod, occupancy: Occupancy) -> bool:
     return pod.deleted is None and not pod.opaque and not occupancy.has_promise(pod.uid)
-
-
-def _domains(node: Node | None, keys: Iterable[str]) -> Sequence[tuple[str, str]]:
-    if node is None:
-        return ()
-    return [(key, node.labels[key]) for key in keys if key in node.labels]
 
 
 def _with(pods: Iterable[Pod], uids: tuple[str, ...]) -> tuple[str, ...]:

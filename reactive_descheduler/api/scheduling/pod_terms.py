@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from reactive_descheduler.api.node import Node
 from reactive_descheduler.api.pod import Kin, Pod
 from reactive_descheduler.api.scheduling.occupancy import Occupancy
 from reactive_descheduler.api.selectors import matches
@@ -103,12 +104,30 @@ def kins_at(terms: Iterable[PodAffinityTerm], own: str, occupancy: Occupancy) ->
         yield from occupancy.promised_kins(name)
 
 
-def own_domains(pod: Pod, keys: Iterable[str], occupancy: Occupancy) -> Iterator[tuple[str, str]]:
-    """Yield the topology domains, by key and value, that a Pod stands in now."""
+def unreadable_at(
+    terms: Sequence[PodAffinityTerm], own: str, occupancy: Occupancy
+) -> Iterator[Pod]:
+    """Yield the Pods that cannot be read and that all of an incoming Pod's own terms may mean."""
+    labels_of = labels_in(occupancy, doubtful=True)
+    for name in namespaces_at(terms[:1], own, occupancy):
+        if all(
+            looks_into(term, own, name, labels_of) or looks_into(term, own, name, without_labels)
+            for term in terms
+        ):
+            yield from occupancy.unreadable(name)
+
+
+def domains_of(node: Node | None, keys: Iterable[str]) -> Sequence[tuple[str, str]]:
+    """Return the topology domains, by key and value, that a node is in."""
+    if node is None:
+        return ()
+    return [(key, node.labels[key]) for key in keys if key in node.labels]
+
+
+def own_domains(pod: Pod, keys: Iterable[str], occupancy: Occupancy) -> Sequence[tuple[str, str]]:
+    """Return the topology domains that a Pod stands in now."""
     known = occupancy.pod(pod.uid)
-    node = occupancy.node(known.node_name) if known is not None else None
-    if node is not None:
-        yield from ((key, node.labels[key]) for key in keys if key in node.labels)
+    return domains_of(occupancy.node(known.node_name) if known is not None else None, keys)
 
 
 def _label_keys_agree(

@@ -8,7 +8,7 @@ is None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -126,6 +126,11 @@ class Namespaces(Arguments):
         if self.include and self.exclude:
             raise ValueError("only one of include and exclude may be set in namespaces")
         return self
+
+    def choice(self) -> Callable[[str], bool]:
+        """Return what says of a namespace's name whether its Pods are looked at."""
+        include, exclude = frozenset(self.include), frozenset(self.exclude)
+        return lambda name: (not include or name in include) and name not in exclude
 
 
 class LabelSelectorRequirement(Arguments):

@@ -132,8 +132,7 @@ class PodStrategy(ABC):
     ) -> None:
         self._profile = profile
         self._predicates = predicates
-        self._include = frozenset(arguments.namespaces.include)
-        self._exclude = frozenset(arguments.namespaces.exclude)
+        self._looks_into = arguments.namespaces.choice()
         self._selector = arguments.label_selector
 
     def keys_of(self, lister: Lister, /) -> Iterable[Key]:
@@ -192,8 +191,7 @@ class PodStrategy(ABC):
     def _lists(self, pod: Pod) -> bool:
         return (
             (self.FINISHED_TOO or pod.active)
-            and (not self._include or pod.namespace in self._include)
-            and pod.namespace not in self._exclude
+            and self._looks_into(pod.namespace)
             and (self._selector is None or matches(self._selector, pod.template.labels))
         )
 

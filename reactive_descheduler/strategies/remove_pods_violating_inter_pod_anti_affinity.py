@@ -98,8 +98,7 @@ class RemovePodsViolatingInterPodAntiAffinity:
         evictor: DefaultEvictorArguments | None = None,
     ) -> None:
         self._profile = profile
-        self._include = frozenset(arguments.namespaces.include)
-        self._exclude = frozenset(arguments.namespaces.exclude)
+        self._looks_into = arguments.namespaces.choice()
         self._selector = arguments.label_selector
         self._as_scheduler = Correction.ANTI_AFFINITY_SCOPE in corrections
         self._fewest = Correction.ANTI_AFFINITY_FEWEST in corrections
@@ -236,10 +235,8 @@ class RemovePodsViolatingInterPodAntiAffinity:
                 left.add(pod.node_name)
 
     def _counts(self, of: Kin) -> bool:
-        return (
-            (not self._include or of.namespace in self._include)
-            and of.namespace not in self._exclude
-            and (self._selector is None or matches(self._selector, of.template.labels))
+        return self._looks_into(of.namespace) and (
+            self._selector is None or matches(self._selector, of.template.labels)
         )
 
     def _candidate(self, view: View, conflict: Conflict) -> Candidate:

@@ -91,8 +91,7 @@ class RemoveDuplicates:
         evictor: DefaultEvictorArguments | None = None,
     ) -> None:
         self._profile = profile
-        self._include = frozenset(arguments.namespaces.include)
-        self._exclude = frozenset(arguments.namespaces.exclude)
+        self._looks_into = arguments.namespaces.choice()
         self._exclude_kinds = frozenset(arguments.exclude_owner_kinds)
         self._counts_all = Correction.DUPLICATES_COUNTING in corrections
         needs_room = Correction.DUPLICATES_ROOM in corrections
@@ -163,8 +162,7 @@ class RemoveDuplicates:
         return (
             bool(pod.node_name)
             and pod.active
-            and (not self._include or pod.namespace in self._include)
-            and pod.namespace not in self._exclude
+            and self._looks_into(pod.namespace)
             and not any(owner.kind in self._exclude_kinds for owner in pod.template.owners)
         )
 

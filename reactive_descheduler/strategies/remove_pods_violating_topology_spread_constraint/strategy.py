@@ -83,8 +83,7 @@ class RemovePodsViolatingTopologySpreadConstraint:
     ) -> None:
         # The evictor's nodeFit is another question: this strategy has a switch of its own.
         self._profile = profile
-        self._include = frozenset(arguments.namespaces.include)
-        self._exclude = frozenset(arguments.namespaces.exclude)
+        self._looks_into = arguments.namespaces.choice()
         self._fewest = Correction.SPREAD_FEWEST_MOVES in corrections
         self._domains = CycleDomains()
         self._rules = Rules(
@@ -166,16 +165,14 @@ class RemovePodsViolatingTopologySpreadConstraint:
     def _survey(
         self, view: View, namespace: str, group: SpreadGroup, left: set[str]
     ) -> Step[Survey]:
-        out_of_scope = namespace in self._exclude or (
-            bool(self._include) and namespace not in self._include
-        )
+        in_scope = self._looks_into(namespace)
         survey = Survey(
             rules=self._rules,
             view=view,
             namespace=namespace,
             key=self._key(namespace, group.name),
             left=left,
-            constraints={} if out_of_scope else constraints_of(group, self._rules),
+            constraints=constraints_of(group, self._rules) if in_scope else {},
             templates=group.templates,
             domains=self._domains,
         )

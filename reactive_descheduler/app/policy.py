@@ -8,7 +8,7 @@ from typing import NamedTuple
 from reactive_descheduler.cache.usage import METRICS_SERVER, PROMETHEUS
 from reactive_descheduler.config.corrections import Correction, Corrections
 from reactive_descheduler.config.enabled import all_plugins, each_once, numbered
-from reactive_descheduler.config.evictor import Protection
+from reactive_descheduler.config.evictor import THRESHOLD_NAME, Protection
 from reactive_descheduler.config.loaded import LoadedPolicy, LoadedProfile
 from reactive_descheduler.config.policy import Prometheus
 from reactive_descheduler.evictor.background import BackgroundEvictions
@@ -91,7 +91,7 @@ def name_priority_classes(policy: LoadedPolicy) -> Iterator[str]:
     """Yield the paths of the thresholds that go by the name of a PriorityClass."""
     for path, profile in numbered(policy):
         if profile.evictor.priority_threshold.name:
-            yield f"{path}.DefaultEvictor.priorityThreshold.name"
+            yield f"{path}.{THRESHOLD_NAME}"
 
 
 def usage_sources(policy: LoadedPolicy) -> frozenset[str]:

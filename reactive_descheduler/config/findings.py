@@ -130,6 +130,16 @@ def brief(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def value_at(document: object, path: Path) -> object:
+    """Return what stands at a path of a document; None if nothing does."""
+    for part in path:
+        try:
+            document = cast(Mapping[str | int, object], document)[part]
+        except (LookupError, TypeError):
+            return None
+    return document
+
+
 def _path(location: Path, document: object) -> Path:
     """Drop what pydantic adds to a location beside keys and indexes, such as `[key]`."""
     path: list[str | int] = []

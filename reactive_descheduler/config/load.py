@@ -19,6 +19,7 @@ from .findings import (
     path_text,
     selector_findings,
     validation_findings,
+    value_at,
 )
 from .loaded import LoadedPolicy, PluginSpec, PolicyLimits
 from .places import places
@@ -169,18 +170,12 @@ def _beside_args(
     """Say of a plugin's argument that stands beside `args` where it belongs."""
     match finding.path:
         case ("profiles", int(), "pluginConfig", int(), str(key)) if finding.unknown_key:
-            entry = cast(Mapping[str, object], _value_at(data, finding.path[:-1]))
+            entry = cast(Mapping[str, object], value_at(data, finding.path[:-1]))
             spec = {**plugins, EVICTOR: EVICTOR_SPEC}.get(str(entry.get("name")))
             known = spec.arguments.model_fields.values() if spec else ()
             if any(field.alias == key for field in known):
                 return replace(finding, hint="it belongs into args")
     return finding
-
-
-def _value_at(data: object, path: Path) -> object:
-    for part in path:
-        data = cast(Mapping[str | int, object], data)[part]
-    return data
 
 
 def _take_out(data: dict[str, object], path: Path) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
-from .findings import Path, path_text
+from .findings import path_text, value_at
 from .yaml_lines import Document
 
 
@@ -17,27 +16,18 @@ def places(document: Document) -> Mapping[str, int]:
     """
     found = {path_text(path): line for path, line in document.lines.items()}
     for path, line in document.lines.items():
+        # What was written twice has lines also of the one that does not count.
         match path:
             case ("profiles", int(), "plugins", str(), "enabled", int()):
-                plugin = _at(document.data, path)
+                plugin = value_at(document.data, path)
             case ("profiles", int(), "pluginConfig", int(), "args", _, *_):
-                plugin = _at(document.data, (*path[:4], "name"))
+                plugin = value_at(document.data, (*path[:4], "name"))
             case _:
                 continue
         if isinstance(plugin, str):
             inside = path[5:] if path[2] == "pluginConfig" else ()
             found.setdefault(path_text((*path[:2], plugin, *inside)), line)
     return found
-
-
-def _at(data: object, path: Path) -> object:
-    """Return a value, or None: what was written twice has lines of the one that does not count."""
-    for part in path:
-        try:
-            data = cast(Mapping[str | int, object], data)[part]
-        except (LookupError, TypeError):
-            return None
-    return data
 
 
 def line_of(path: str, places: Mapping[str, int]) -> int | None:

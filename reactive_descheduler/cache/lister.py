@@ -118,7 +118,7 @@ class Lister:
         """Return the Pods of a namespace that cannot be read, by name."""
         return self._group(self._store.unreadable_pods, namespace)
 
-    def unreadable_by_node(self) -> Mapping[str, Sequence[Pod]]:
+    def _unreadable_by_node(self) -> Mapping[str, Sequence[Pod]]:
         """Return the Pods that cannot be read of each node that has any: mostly none at all."""
         found: dict[str, list[Pod]] = {}
         for namespace in sorted(self._store.unreadable_pods.groups()):
@@ -131,7 +131,7 @@ class Lister:
         """Return the Pods that cannot be read and are bound to a node, as far as that is known."""
         if not self._store.unreadable_pods.groups():
             return ()
-        return self.once("unreadable by node", self.unreadable_by_node).get(node_name, ())
+        return self.once("unreadable by node", self._unreadable_by_node).get(node_name, ())
 
     def owned_pods(self, owner_uid: str) -> Sequence[Pod]:
         """Return the Pods that have this owner among theirs, in any phase."""

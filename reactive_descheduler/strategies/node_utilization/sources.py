@@ -89,12 +89,11 @@ class _Requests:
         self._lister = lister
         self._names = names
         self._named = named
-        self._unreadable = lister.unreadable_by_node()
 
     def of_node(self, node: Node, /) -> NodeUse:
         requests = self._lister.requests_on(node.name)
         used = {name: requests.get(name, 0) for name in self._names}
-        unreadable = self._unreadable.get(node.name, ())
+        unreadable = self._lister.unreadable_on(node.name)
         # Not even whether they have finished is known of these.
         used["pods"] = (self._lister.active_pods_on(node.name) - len(unreadable)) * NANOS
         return NodeUse(node, used, self._named, unreadable=next(iter(unreadable), None))
@@ -137,13 +136,13 @@ class _Measured:
         self._view = view
         self._usage = usage
         self._named = named
-        self._unreadable = view.lister.unreadable_by_node() if "pods" in named else {}
         self.samples = usage.samples
 
     def of_node(self, node: Node, /) -> NodeUse:
-        gone = self._view.lister.gone_on(node.name)
-        unreadable = self._unreadable.get(node.name, ())
-        pods = (self._view.lister.active_pods_on(node.name) - len(unreadable)) * NANOS
+        lister = self._view.lister
+        gone = lister.gone_on(node.name)
+        unreadable = lister.unreadable_on(node.name) if "pods" in self._named else ()
+        pods = (lister.active_pods_on(node.name) - len(unreadable)) * NANOS
         found = [
             {
                 "cpu": amounts.get("cpu", 0),

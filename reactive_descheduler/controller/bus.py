@@ -57,7 +57,7 @@ class WholePass(NamedTuple):
 
 
 class Woken(NamedTuple):
-    """On the delay queue: more keys than one slice that one event woke."""
+    """On the delay queue: more keys than one slice that one event concerns."""
 
     number: int
 
@@ -162,7 +162,7 @@ class EventBus:
         """Wake whatever waits for these: parked keys and held candidates."""
         events = list(events)
         for event in events:
-            self._wake_parked(
+            self._look_in_slices(
                 self._parking.woken(event.action, (event.ref,), self._takes(event.ref))
             )
         self._wake_held(events)
@@ -187,10 +187,10 @@ class EventBus:
         self._queue.add(whole, low=whole.low)
 
     def wake_on(self, woken: Woken) -> None:
-        """Look at the next keys that an event woke, and come back for more."""
-        self._wake_parked(self._woken.pop(woken), woken)
+        """Look at the next keys that an event concerns, and come back for more."""
+        self._look_in_slices(self._woken.pop(woken), woken)
 
-    def _wake_parked(self, keys: Iterator[Key], woken: Woken | None = None) -> None:
+    def _look_in_slices(self, keys: Iterator[Key], woken: Woken | None = None) -> None:
         taken = 0
         for key in islice(keys, _SLICE):
             taken += 1
@@ -254,8 +254,8 @@ class EventBus:
     def _spread(self, change: Change, actions: Action) -> None:
         refs = touched(change)
         # All strategies are asked now, for what they are asked about moves on.
-        self._wake_parked(chain.from_iterable(list(self._subscribed(change, actions))))
-        self._wake_parked(
+        self._look_in_slices(chain.from_iterable(list(self._subscribed(change, actions))))
+        self._look_in_slices(
             self._counted(actions, self._parking.woken(actions, refs, self._fits(change)))
         )
         self._wake_held([ClusterEvent(actions, ref) for ref in refs])

@@ -195,12 +195,11 @@ def _reads(old: object, new: object) -> Callable[[DomainShape], bool]:
     Any label may take a node in or out of the cycle, where it has the topology key.
     """
     sides = [side for side in (old, new) if isinstance(side, Node)]
-    labels_differ = len(sides) == 1 or sides[0].labels != sides[1].labels
-    state_differs = labels_differ or sides[0].ready != sides[1].ready
+    cycle_differs = _cycle_differs(old, new)
 
     def reads(shape: DomainShape) -> bool:
         if not any(shape.topology_key in side.labels for side in sides):
             return False
-        return state_differs or shape.value(sides[0]) != shape.value(sides[1])
+        return cycle_differs or shape.value(sides[0]) != shape.value(sides[1])
 
     return reads

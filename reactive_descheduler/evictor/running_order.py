@@ -2,8 +2,8 @@
 
 Order: urgency of the strategy (one step up per minute waited), round robin over namespaces, Pod
 priority ascending, the strategy's own order (the rank among its keys, then the order within one).
-Urgency and waiting change together for all candidates
-of one strategy and one minute, so these stand in one line, which has a heap per namespace.
+Urgency and waiting change together for all candidates of one strategy and one minute, so these
+stand in one line, which has a heap per namespace.
 """
 
 from __future__ import annotations

@@ -179,13 +179,15 @@ def is_near(
 
 
 def _anti_affinity(pod: JsonObject) -> list[JsonObject]:
-    path = ("podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    return objects(pod, "spec", "affinity", *path)
+    return _required(pod, "podAntiAffinity")
 
 
 def _affinity(pod: JsonObject) -> list[JsonObject]:
-    path = ("podAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    return objects(pod, "spec", "affinity", *path)
+    return _required(pod, "podAffinity")
+
+
+def _required(pod: JsonObject, kind: str) -> list[JsonObject]:
+    return objects(pod, "spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution")
 
 
 def _repels(

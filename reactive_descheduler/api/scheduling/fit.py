@@ -1,8 +1,8 @@
 """Whether a Pod would fit a node: as upstream reckons it (spec/strategies 2.9), and beyond.
 
 Not looked at, as upstream does not: preferred affinity, readiness (callers pass ready nodes); and,
-unless the rules say so, what `FitRules` names. Every check is against the present
-state, in which promised room counts as taken.
+unless the rules say so, what `FitRules` names. Every check is against the present state, in which
+promised room counts as taken.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from typing import IO, NamedTuple, TypedDict, cast
 
 from tests.conformance import run
 from tests.conformance.run import Case
-from tests.controlplane.cluster import BINARIES
+from tests.controlplane.upstream import ONE_PASS
 
-PROGRAM = BINARIES / "onepass"
 BATCHES = (1, 4, 16, 180)
 """Runs, until they explain ours: upstream goes by the random order of Go's maps, so what it may
 do shows only in many."""
@@ -71,7 +70,7 @@ class Upstream:
 @contextmanager
 def playing() -> Iterator[Upstream]:
     with subprocess.Popen(
-        [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [ONE_PASS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -17,20 +17,16 @@ import pytest
 
 from reactive_descheduler.sandbox.documents import JsonObject, is_terminating, labels, text
 from tests.contract.world import Endpoint, World, sandbox_endpoint, world_at
-from tests.controlplane.cluster import BINARIES
+from tests.controlplane.upstream import DESCHEDULER, needs
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-PEER = BINARIES / "descheduler"
 
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.real_time,
     pytest.mark.timeout(120),
-    pytest.mark.skipif(
-        not PEER.exists(), reason="no established descheduler: ./scripts/control-plane build-peer"
-    ),
+    needs(DESCHEDULER),
 ]
 
 
@@ -294,7 +290,7 @@ async def _run_peer(world: World, scene: Scene, directory: Path) -> None:
     await anyio.Path(directory / "kubeconfig").write_text(json.dumps(_kubeconfig(world.endpoint)))
     result = await anyio.run_process(
         [
-            str(PEER),
+            str(DESCHEDULER),
             f"--kubeconfig={directory / 'kubeconfig'}",
             f"--policy-config-file={directory / 'policy.yaml'}",
             "--descheduling-interval=0",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.controlplane.cluster import BINARIES
+from tests.controlplane.upstream import DESCHEDULER, needs
 from tests.e2e.conftest import NODES
 from tests.e2e.objects import asking, make_deployment, make_job
 from tests.e2e.policies import BALANCE
@@ -27,15 +27,11 @@ if TYPE_CHECKING:
     from tests.e2e.api import Api
     from tests.e2e.scene import Scene
 
-PEER = BINARIES / "descheduler"
-
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.real_time,
     pytest.mark.timeout(120),
-    pytest.mark.skipif(
-        not PEER.exists(), reason="no established descheduler: ./scripts/control-plane build-peer"
-    ),
+    needs(DESCHEDULER),
 ]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -157,7 +153,7 @@ async def upstreams(scene: Scene) -> Evicted:
     Its copy of the cluster fills while the first goes on; each begins with the same Pods.
     """
     process = await asyncio.create_subprocess_exec(
-        str(PEER),
+        str(DESCHEDULER),
         *("--descheduling-interval=1s", "--secure-port=0", "--disable-metrics", "--dry-run"),
         *("--v=1", f"--policy-config-file={scene.directory / 'policy.json'}"),
         *("--client-connection-qps=500", "--client-connection-burst=1000"),

@@ -14,9 +14,10 @@ import pytest
 
 from tests.conformance import run
 from tests.conformance.mutations import Mutations
-from tests.conformance.upstream import PROGRAM, difference, playing
+from tests.conformance.upstream import difference, playing
+from tests.controlplane.upstream import ONE_PASS, needs
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_time]
+pytestmark = [pytest.mark.e2e, pytest.mark.real_time, needs(ONE_PASS)]
 
 _CORPUS = sorted(Path(run.__file__).parent.glob("*.jsonl"))
 
@@ -34,8 +35,6 @@ def test_random_cases_are_decided_as_upstream_decides_them_for_long() -> None:
 
 def check(*, cases: int, seed: int) -> None:
     """Play so many cases; the seed may be anything, and a failure shows its case."""
-    if not PROGRAM.exists():
-        pytest.skip(f"{PROGRAM.name} is not built: ./scripts/control-plane build-peer")
     corpus = [case for file in _CORPUS for case in run.cases(file)]
     with playing() as upstream:
         for case in islice(Mutations(corpus, Random(seed)), cases):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple
 
@@ -120,6 +121,18 @@ def _broken(lister: Lister, nodes: dict[str, Node], rules: Rules) -> dict[tuple[
     return found
 
 
+def standing(drawn: Iterable[dict[str, object]]) -> Lister:
+    """Return the Pods on three nodes in two zones, of which one has no host label."""
+    return cluster(
+        make_node("n1", labels={"zone": "1", "host": "n1"}),
+        make_node("n2", labels={"zone": "1", "host": "n2"}),
+        make_node("n3", labels={"zone": "2"}),
+        make_namespace("x", labels=RED),
+        make_namespace("y", labels=BLUE),
+        *map(_pod, drawn),
+    )
+
+
 @given(
     drawn=pods,
     rules=st.builds(Rules, st.booleans(), st.booleans()),
@@ -129,14 +142,7 @@ def _broken(lister: Lister, nodes: dict[str, Node], rules: Rules) -> dict[tuple[
 def test_conflicts_are_those_of_each_pod_with_each_other(
     drawn: list[dict[str, object]], rules: Rules, order: Random
 ) -> None:
-    lister = cluster(
-        make_node("n1", labels={"zone": "1", "host": "n1"}),
-        make_node("n2", labels={"zone": "1", "host": "n2"}),
-        make_node("n3", labels={"zone": "2"}),
-        make_namespace("x", labels=RED),
-        make_namespace("y", labels=BLUE),
-        *map(_pod, drawn),
-    )
+    lister = standing(drawn)
     nodes = {node.name: node for node in lister.nodes()}
     conflicts = Conflicts(
         lister,
@@ -169,14 +175,7 @@ def test_conflicts_are_those_of_each_pod_with_each_other(
 def test_part_of_a_key_says_of_a_pod_what_the_whole_says(
     drawn: list[dict[str, object]], scope: bool, fewest: bool
 ) -> None:
-    lister = cluster(
-        make_node("n1", labels={"zone": "1", "host": "n1"}),
-        make_node("n2", labels={"zone": "1", "host": "n2"}),
-        make_node("n3", labels={"zone": "2"}),
-        make_namespace("x", labels=RED),
-        make_namespace("y", labels=BLUE),
-        *map(_pod, drawn),
-    )
+    lister = standing(drawn)
     without = {
         *(() if scope else (Correction.ANTI_AFFINITY_SCOPE,)),
         *(() if fewest else (Correction.ANTI_AFFINITY_FEWEST,)),

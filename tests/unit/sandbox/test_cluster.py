@@ -211,13 +211,17 @@ async def test_pods_avoid_taints_and_follow_selectors() -> None:
         assert await nodes_of(client, "fast") == {"node-2": 2}
 
 
-async def test_anti_affinity_keeps_pods_apart_and_the_rest_waits_for_a_node() -> None:
+def required_on_node(app: str) -> JsonObject:
+    """Return required terms about the Pods of an app on the same node."""
     term = {
-        "labelSelector": {"matchLabels": {"app": "web"}},
+        "labelSelector": {"matchLabels": {"app": app}},
         "topologyKey": "kubernetes.io/hostname",
     }
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    apart: JsonObject = {"affinity": {"podAntiAffinity": required}}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+async def test_anti_affinity_keeps_pods_apart_and_the_rest_waits_for_a_node() -> None:
+    apart: JsonObject = {"affinity": {"podAntiAffinity": required_on_node("web")}}
     async with sandbox(nodes=2) as cluster:
         client = cluster.client
         await client.create(make_deployment("web", replicas=3, pod_spec=apart))
@@ -240,12 +244,7 @@ async def test_anti_affinity_keeps_pods_apart_and_the_rest_waits_for_a_node() ->
 
 
 async def test_who_has_to_be_near_another_waits_for_it() -> None:
-    term = {
-        "labelSelector": {"matchLabels": {"app": "db"}},
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    near: JsonObject = {"affinity": {"podAffinity": required}}
+    near: JsonObject = {"affinity": {"podAffinity": required_on_node("db")}}
     async with sandbox(nodes=2) as cluster:
         client = cluster.client
         await client.create(make_deployment("web", replicas=2, pod_spec=near))

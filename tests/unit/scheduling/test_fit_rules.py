@@ -44,6 +44,12 @@ def term(app: str = "db", key: str = ZONE, **more: object) -> Manifest:
     return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
 
 
+MALFORMED: Manifest = {
+    "topologyKey": ZONE,
+    "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]},
+}
+
+
 def apart(*terms: Mapping[str, object]) -> Manifest:
     return {
         "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [*map(dict, terms)]}
@@ -189,14 +195,7 @@ def claiming(*claims: str) -> list[Manifest]:
         ),
         pytest.param(
             APART,
-            mover(
-                affinity=apart(
-                    {
-                        "topologyKey": ZONE,
-                        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]},
-                    }
-                )
-            ),
+            mover(affinity=apart(MALFORMED)),
             [],
             "malformed",
             id="a-malformed-term-fits-nowhere",
@@ -375,14 +374,7 @@ def claiming(*claims: str) -> list[Manifest]:
         ),
         pytest.param(
             NEAR,
-            mover(
-                affinity=near(
-                    {
-                        "topologyKey": ZONE,
-                        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]},
-                    }
-                )
-            ),
+            mover(affinity=near(MALFORMED)),
             [],
             "malformed",
             id="near-by-a-malformed-term",
